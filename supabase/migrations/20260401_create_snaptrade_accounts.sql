@@ -53,6 +53,7 @@ create table public.snaptrade_accounts (
   transactions_pages integer not null default 1,
   holdings_attempted_at timestamptz,
   transactions_attempted_at timestamptz,
+  holdings_retry_at timestamptz,
   positions_as_of timestamptz,
   failed_parts text[] not null default '{}',
   failed_parts_at timestamptz,
@@ -63,6 +64,8 @@ create table public.snaptrade_accounts (
 );
 comment on column public.snaptrade_accounts.holdings_synced_at is
   'When the last complete holdings run began to read: everything that happened before is in the rows.';
+comment on column public.snaptrade_accounts.holdings_retry_at is
+  'Set by a run that ended well but not complete (a part had failed upstream): the sweep comes back no sooner.';
 comment on column public.snaptrade_accounts.transactions_watermark is
   'UTC day on which the last complete transactions run began; the next run reads from seven days before it.';
 comment on column public.snaptrade_accounts.transactions_cursor is
