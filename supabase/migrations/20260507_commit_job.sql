@@ -1,0 +1,59 @@
+-- The commits of a run. One transaction each: readers see all old or all new. An older fence writes nothing (I4); an
+-- account that was removed while its data was read is not written either.
+
+-- commit of holdings: {jobId, workType, accountId, fence, parts} -> {outcome: 'done', complete, publish} |
+--   {outcome: 'fenced'} | {outcome: 'gone'}. holdings_synced_at moves only when all parts are good.
+create function public.snaptrade_commit_holdings(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+declare
+  v_job public.snaptrade_sync_jobs;
+  v_complete boolean;
+begin
+  select * into v_job from public.snaptrade_hold_fence(request);
+  if v_job.id is null then
+    return jsonb_build_object('outcome', 'fenced');
+  end if;
+  if public.snaptrade_account_is_gone(v_job.account_id) then
+    perform public.snaptrade_close_key(v_job.work_type, v_job.account_id);
+    return jsonb_build_object('outcome', 'gone');
+  end if;
+  v_complete := public.snaptrade_write_parts(v_job, request -> 'parts');
+  update public.snaptrade_accounts set
+    holdings_synced_at = case when v_complete then v_job.started_at else holdings_synced_at end,
+    holdings_retry_at = case when v_complete then null else clock_timestamp() + interval '6 hours' end
+  where account_id = v_job.account_id;
+  return jsonb_build_object('outcome', 'done', 'complete', v_complete, 'publish', public.snaptrade_finish_job(v_job));
+end $$;
+
+-- commit of one page of transactions: {jobId, workType, accountId, fence, rows, cursor (of the next page, or null after
+--   the last), watermark (date, with the last page), pages (of the whole run), parts} -> {outcome: 'page' | 'done', ...}.
+-- Each page stands under the fence; only the last one moves the watermark.
+create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+declare
+  v_job public.snaptrade_sync_jobs;
+  v_written jsonb;
+  v_first boolean;
+begin
+  select * into v_job from public.snaptrade_hold_fence(request);
+  if v_job.id is null then
+    return jsonb_build_object('outcome', 'fenced');
+  end if;
+  if public.snaptrade_account_is_gone(v_job.account_id) then
+    perform public.snaptrade_close_key(v_job.work_type, v_job.account_id);
+    return jsonb_build_object('outcome', 'gone');
+  end if;
+  perform public.snaptrade_write_parts(v_job, request -> 'parts');
+  v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows');
+  if jsonb_typeof(request -> 'cursor') = 'object' then
+    update public.snaptrade_accounts set transactions_cursor = request -> 'cursor', transactions_fence = v_job.fence
+    where account_id = v_job.account_id;
+    return jsonb_build_object('outcome', 'page', 'written', v_written);
+  end if;
+  -- The slot of the next run is the page count of this one; the first reading of a history says nothing about the next.
+  update public.snaptrade_accounts set transactions_cursor = null, transactions_fence = v_job.fence,
+    transactions_pages = case when transactions_watermark is null then 1 else greatest(1, (request ->> 'pages')::integer) end,
+    transactions_watermark = (request ->> 'watermark')::date, transactions_synced_at = v_job.started_at
+  where account_id = v_job.account_id;
+  return jsonb_build_object('outcome', 'done', 'written', v_written, 'publish', public.snaptrade_finish_job(v_job));
+end $$;
