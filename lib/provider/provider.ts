@@ -14,11 +14,14 @@ export type LimitReport = {
 };
 
 export type Failure =
-  /** 429. `client`: nobody may call; `account`: this account only; `connection`: its manual refresh only. */
-  | { kind: "throttled"; scope: "client" | "account" | "connection"; retryAfterMs: number }
+  /**
+   * 429. `client`: nobody may call; `account`: this account only; `connection`: its manual refresh only.
+   * `warning` names a header that was there and could not be read; the wait comes from the next source then.
+   */
+  | { kind: "throttled"; scope: "client" | "account" | "connection"; retryAfterMs: number; warning?: string }
   /** 503 code 3002: the brokerage connection is busy syncing; safe to retry. */
   | { kind: "busy" }
-  /** 404: the account is not there any more. */
+  /** 404 from SnapTrade itself (an HTML page is `failed`): the account is not there any more. */
   | { kind: "gone" }
   /** 402, 410: no retry can help. */
   | { kind: "refused"; status: number; reason: string }
@@ -26,7 +29,7 @@ export type Failure =
   | { kind: "unauthorized"; status: number; reason: string }
   /** 501: this brokerage has no such part. */
   | { kind: "unsupported" }
-  /** Other 5xx, 425, time limit, cut or malformed body: a failed attempt. `status` 0: no answer came. */
+  /** Other statuses, time limit, cut or malformed body: a failed attempt. `status` 0: no answer came. */
   | { kind: "failed"; status: number; reason: string }
   /** The run's own deadline fired before or while calling. */
   | { kind: "aborted" };
