@@ -39,6 +39,7 @@ create unique index snaptrade_sync_jobs_one_queued on public.snaptrade_sync_jobs
 create unique index snaptrade_sync_jobs_one_running on public.snaptrade_sync_jobs (work_type, account_id) where status = 'running';
 create index snaptrade_sync_jobs_dead on public.snaptrade_sync_jobs (work_type, account_id) where status = 'dead';
 create index snaptrade_sync_jobs_queued_due on public.snaptrade_sync_jobs (due_at) where status = 'queued';
+create index snaptrade_sync_jobs_queued_created on public.snaptrade_sync_jobs (created_at, id) where status = 'queued';
 create index snaptrade_sync_jobs_running_lease on public.snaptrade_sync_jobs (lease_until) where status = 'running';
 create index snaptrade_sync_jobs_finished on public.snaptrade_sync_jobs (finished_at) where finished_at is not null;
 

@@ -1,0 +1,100 @@
+-- Users come in by an operator; their connections and accounts come from SnapTrade's own lists.
+
+-- {userId, authUserId?, secretCiphertext} -> {created}. A user who was deleted and comes back starts anew.
+create function public.snaptrade_put_user(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+declare
+  v_created boolean;
+begin
+  insert into public.snaptrade_users as u (user_id, auth_user_id, secret_ciphertext)
+  values (request ->> 'userId', (request ->> 'authUserId')::uuid, request ->> 'secretCiphertext')
+  on conflict (user_id) do update set secret_ciphertext = excluded.secret_ciphertext,
+    auth_user_id = coalesce(excluded.auth_user_id, u.auth_user_id),
+    created_at = case when u.deleted_at is null then u.created_at else clock_timestamp() end, deleted_at = null
+  returning xmax = 0 into v_created;
+  return jsonb_build_object('created', v_created);
+end $$;
+
+-- An operator takes a user out: the secret goes at once, jobs close as gone when they are delivered. {userId} -> {removed}
+create function public.snaptrade_remove_user(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+begin
+  update public.snaptrade_users set deleted_at = clock_timestamp(), secret_ciphertext = null
+  where user_id = request ->> 'userId' and deleted_at is null;
+  return jsonb_build_object('removed', found);
+end $$;
+
+-- Users whose lists should be read now. At most one listing a user a day: those with waiting events first, then the
+-- daily comparison, spread over the day. {limit} -> {users: [{userId, secretCiphertext}]}
+create function public.snaptrade_users_to_list(request jsonb) returns jsonb
+language sql stable security invoker set search_path = '' as $$
+  select jsonb_build_object('users', coalesce(jsonb_agg(jsonb_build_object('userId', d.user_id,
+    'secretCiphertext', d.secret_ciphertext) order by d.rank, d.at nulls first), '[]'))
+  from (
+    (select u.user_id, u.secret_ciphertext, 0 as rank, u.listed_at as at from public.snaptrade_users u
+      where u.deleted_at is null and u.secret_ciphertext is not null
+        and (u.listed_at is null or u.listed_at < clock_timestamp() - interval '24 hours')
+        and u.user_id in (select w.user_id from public.snaptrade_webhook_events w
+          where w.outcome = 'waiting' and w.finished_at is null)
+      limit (request ->> 'limit')::integer)
+    union
+    (select u.user_id, u.secret_ciphertext, 1, u.compared_at from public.snaptrade_users u
+      where u.deleted_at is null and u.secret_ciphertext is not null
+        and (u.compared_at is null or u.compared_at < clock_timestamp() - interval '24 hours')
+        and u.created_at < clock_timestamp() - interval '1 hour'
+      order by u.compared_at nulls first
+      limit least((request ->> 'limit')::integer,
+        (select ceil(count(*) / 1440.0) + 1 from public.snaptrade_users where deleted_at is null)::integer))
+    order by rank, at nulls first limit (request ->> 'limit')::integer) d;
+$$;
+
+-- A listing attempt that failed counts too: the provider is not asked again the same day for the same user.
+create function public.snaptrade_mark_listed(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+begin
+  update public.snaptrade_users set listed_at = clock_timestamp(), compared_at = clock_timestamp()
+  where user_id = request ->> 'userId';
+  return '{}';
+end $$;
+
+-- Stores a complete listing and compares it with our watermarks. Nothing is ever removed by a listing (I7).
+--   {userId, connections: [...], accounts: [...] (lib/provider/provider.ts)} -> {behind: [{workType, accountId, calls}]}:
+-- keys whose upstream data moved on while no webhook came. Lost webhooks are normal: SnapTrade re-sends three times.
+create function public.snaptrade_put_listing(request jsonb) returns jsonb
+language plpgsql security invoker set search_path = '' as $$
+declare
+  v_behind jsonb;
+begin
+  insert into public.snaptrade_connections as c (connection_id, user_id, brokerage, disabled)
+  select w ->> 'connectionId', request ->> 'userId', w ->> 'brokerage', (w ->> 'disabled')::boolean
+  from jsonb_array_elements(request -> 'connections') w order by w ->> 'connectionId'
+  on conflict (connection_id) do update set brokerage = excluded.brokerage, disabled = excluded.disabled
+  where c.user_id = excluded.user_id and c.removed_at is null
+    and (c.brokerage, c.disabled) is distinct from (excluded.brokerage, excluded.disabled);
+  insert into public.snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency, detail_read_at)
+  select w ->> 'accountId', (select c.connection_id from public.snaptrade_connections c where c.connection_id = w ->> 'connectionId'),
+    request ->> 'userId', w ->> 'institutionAccountId', w ->> 'name', w ->> 'currency', clock_timestamp()
+  from jsonb_array_elements(request -> 'accounts') w order by w ->> 'accountId'
+  on conflict (account_id) do update set name = excluded.name, currency = coalesce(excluded.currency, a.currency),
+    institution_account_id = coalesce(excluded.institution_account_id, a.institution_account_id),
+    connection_id = coalesce(a.connection_id, excluded.connection_id), detail_read_at = excluded.detail_read_at,
+    -- A holdings sync upstream that is newer than the reported failure has made the failed parts good.
+    failed_parts = case when a.failed_parts_at < (select (w ->> 'holdingsLastSuccessfulSync')::timestamptz
+      from jsonb_array_elements(request -> 'accounts') w where w ->> 'accountId' = a.account_id) then '{}' else a.failed_parts end
+  where a.user_id = excluded.user_id;
+  select jsonb_agg(jsonb_build_object('workType', b.work_type, 'accountId', b.account_id,
+    'calls', public.snaptrade_calls(b.work_type, b.account_id))) into v_behind
+  from (
+    select t.work_type, a.account_id
+    from jsonb_array_elements(request -> 'accounts') w
+    join public.snaptrade_accounts a on a.account_id = w ->> 'accountId' and a.user_id = request ->> 'userId'
+    cross join lateral (values
+      ('holdings', (w ->> 'holdingsLastSuccessfulSync')::timestamptz > a.holdings_synced_at or a.holdings_synced_at is null),
+      ('transactions', (w ->> 'transactionsLastSuccessfulSync')::date > a.transactions_watermark or a.transactions_watermark is null)
+    ) as t (work_type, is_behind)
+    where t.is_behind and not public.snaptrade_account_is_gone(a.account_id)
+      and not exists (select from public.snaptrade_sync_jobs j where j.work_type = t.work_type
+        and j.account_id = a.account_id and j.status in ('queued', 'running', 'dead'))) b;
+  perform public.snaptrade_mark_listed(request);
+  return jsonb_build_object('behind', coalesce(v_behind, '[]'));
+end $$;
