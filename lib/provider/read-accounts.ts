@@ -7,47 +7,42 @@ import {
   wireCurrency,
   wireFlag,
   wireId,
+  wireObject,
   wireText,
   wireTime,
 } from "@/lib/provider/wire-values";
 
-const account = z
-  .object({
-    id: wireId,
-    brokerage_authorization: wireId,
-    institution_account_id: wireText,
-    name: wireText,
-    number: wireText,
-    balance: z.object({ total: z.object({ currency: wireCurrency }).nullish() }).nullish(),
-    sync_status: z
-      .object({
-        holdings: z
-          .object({
-            initial_sync_completed: wireFlag,
-            holdings_unavailable: wireFlag,
-            last_successful_sync: wireTime,
-          })
-          .nullish(),
-        transactions: z.object({ initial_sync_completed: wireFlag, last_successful_sync: wireTime }).nullish(),
-      })
-      .nullish(),
-  })
-  .transform(({ sync_status, ...wire }): AccountDetail => {
-    const { holdings, transactions } = sync_status ?? {};
-    return {
-      accountId: wire.id,
-      connectionId: wire.brokerage_authorization,
-      institutionAccountId: wire.institution_account_id,
-      name: wire.name,
-      number: wire.number,
-      currency: wire.balance?.total?.currency ?? null,
-      holdingsInitialSyncCompleted: holdings?.initial_sync_completed ?? null,
-      holdingsUnavailable: holdings?.holdings_unavailable ?? null,
-      holdingsLastSuccessfulSync: holdings?.last_successful_sync ?? null,
-      transactionsInitialSyncCompleted: transactions?.initial_sync_completed ?? null,
-      transactionsLastSuccessfulSync: transactions?.last_successful_sync ?? null,
-    };
-  });
+const account = wireObject({
+  id: wireId,
+  brokerage_authorization: wireId,
+  institution_account_id: wireText,
+  name: wireText,
+  number: wireText,
+  balance: wireObject({ total: wireObject({ currency: wireCurrency }).nullish() }).nullish(),
+  sync_status: wireObject({
+    holdings: wireObject({
+      initial_sync_completed: wireFlag,
+      holdings_unavailable: wireFlag,
+      last_successful_sync: wireTime,
+    }).nullish(),
+    transactions: wireObject({ initial_sync_completed: wireFlag, last_successful_sync: wireTime }).nullish(),
+  }).nullish(),
+}).transform(({ sync_status, ...wire }): AccountDetail => {
+  const { holdings, transactions } = sync_status ?? {};
+  return {
+    accountId: wire.id,
+    connectionId: wire.brokerage_authorization,
+    institutionAccountId: wire.institution_account_id,
+    name: wire.name,
+    number: wire.number,
+    currency: wire.balance?.total?.currency ?? null,
+    holdingsInitialSyncCompleted: holdings?.initial_sync_completed ?? null,
+    holdingsUnavailable: holdings?.holdings_unavailable ?? null,
+    holdingsLastSuccessfulSync: holdings?.last_successful_sync ?? null,
+    transactionsInitialSyncCompleted: transactions?.initial_sync_completed ?? null,
+    transactionsLastSuccessfulSync: transactions?.last_successful_sync ?? null,
+  };
+});
 
 /** `GET /accounts`: always the cached daily data, on any plan (SnapTrade API reference, listUserAccounts). */
 export function readAccounts(json: unknown): Read<AccountDetail[]> {

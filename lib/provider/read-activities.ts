@@ -8,6 +8,7 @@ import {
   readShape,
   wireCurrency,
   wireNumber,
+  wireObject,
   wireText,
   wireTime,
 } from "@/lib/provider/wire-values";
@@ -18,15 +19,15 @@ const count = z
   .transform(String)
   .transform(Number);
 
-const answer = z.object({
+const answer = wireObject({
   data: z.array(z.unknown()),
-  pagination: z.object({ offset: count.optional(), total: count }),
+  pagination: wireObject({ offset: count.optional(), total: count }),
 });
 
-const activity = z.object({
+const activity = wireObject({
   id: wireText,
-  symbol: z.union([wireText, z.object({ symbol: wireText }).transform(({ symbol }) => symbol)]).optional(),
-  option_symbol: z.object({ ticker: wireText }).nullish(),
+  symbol: z.union([wireText, wireObject({ symbol: wireText }).transform(({ symbol }) => symbol)]).optional(),
+  option_symbol: wireObject({ ticker: wireText }).nullish(),
   option_type: wireText,
   type: wireText,
   description: wireText,
@@ -40,7 +41,7 @@ const activity = z.object({
   settlement_date: wireTime,
   institution: wireText,
   external_reference_id: wireText,
-});
+}).refine(({ id, type }) => id !== null || type !== null, "neither id nor type");
 
 /**
  * `GET /accounts/{id}/activities`: one page, newest trade first. `total` decides when the reading is complete, so a

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Balance } from "@/lib/provider/provider";
-import { type Read, readList, readShape, wireCurrency, wireNumber } from "@/lib/provider/wire-values";
+import { type Read, readList, readShape, wireCurrency, wireNumber, wireObject } from "@/lib/provider/wire-values";
 
-const balance = z.object({ currency: wireCurrency, cash: wireNumber, buying_power: wireNumber });
+const balance = wireObject({ currency: wireCurrency, cash: wireNumber, buying_power: wireNumber });
 
 /**
  * `GET /accounts/{id}/balances`: one element a currency (SnapTrade API reference). A balance without a currency, or a

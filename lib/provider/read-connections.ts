@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { Connection } from "@/lib/provider/provider";
-import { type Read, readList, readShape, wireId, wireText } from "@/lib/provider/wire-values";
+import { type Read, readList, readShape, wireId, wireObject, wireText } from "@/lib/provider/wire-values";
 
-const connection = z.object({
+const connection = wireObject({
   id: wireId,
-  brokerage: z.object({ slug: wireText, name: wireText }).nullish(),
+  brokerage: wireObject({ slug: wireText, name: wireText }).nullish(),
   // A connection that does not say so is neither broken nor healthy: guessing would stop or restart its jobs.
   disabled: z.boolean(),
 });

@@ -1,11 +1,20 @@
 import { z } from "zod";
 import { withOccurrence } from "@/lib/provider/occurrence";
 import type { Order } from "@/lib/provider/provider";
-import { type Read, readList, readShape, wireId, wireNumber, wireText, wireTime } from "@/lib/provider/wire-values";
+import {
+  type Read,
+  readList,
+  readShape,
+  wireId,
+  wireNumber,
+  wireObject,
+  wireText,
+  wireTime,
+} from "@/lib/provider/wire-values";
 
-const security = z.object({ symbol: wireText, ticker: wireText }).nullish();
+const security = wireObject({ symbol: wireText, ticker: wireText }).nullish();
 
-const order = z.object({
+const order = wireObject({
   brokerage_order_id: wireId,
   status: wireText,
   action: wireText,

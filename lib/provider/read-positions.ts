@@ -9,17 +9,18 @@ import {
   wireCurrency,
   wireFlag,
   wireNumber,
+  wireObject,
   wireText,
   wireTime,
 } from "@/lib/provider/wire-values";
 
-const answer = z.object({
+const answer = wireObject({
   results: z.array(z.unknown()),
-  data_freshness: z.object({ as_of: wireTime }).nullish(),
+  data_freshness: wireObject({ as_of: wireTime }).nullish(),
 });
 
 /** The union of all kinds of instrument: what only options or futures have is null for the others. */
-const instrument = z.object({
+const instrument = wireObject({
   kind: z.string().min(1),
   id: wireText,
   symbol: wireText,
@@ -32,7 +33,7 @@ const instrument = z.object({
   multiplier: wireNumber,
 });
 
-const position = z.object({
+const position = wireObject({
   instrument,
   units: wireNumber,
   price: wireNumber,

@@ -11,6 +11,11 @@ import { timestampText } from "@/lib/provider/timestamp-text";
 
 export type Read<T> = { ok: true; value: T } | { ok: false; reason: string };
 
+/** An object with these fields and any others. A parsed number is an instance of a class, hence the first step. */
+export function wireObject<S extends z.ZodRawShape>(shape: S) {
+  return z.preprocess((value) => scalarText(value) ?? value, z.object(shape));
+}
+
 /** A decimal number, sent as a JSON number (activities, balances) or as a string (positions, orders). */
 export const wireNumber = z
   .unknown()
