@@ -59,7 +59,8 @@ export function createProvider(options: ProviderOptions): Provider {
       status,
     });
 
-    const sent = await sendRequest(async (signal) => request.send(await sdk(), { signal }), signal, limits);
+    const loaded = await sdk();
+    const sent = await sendRequest((signal) => request.send(loaded, { signal }), signal, limits);
     if (sent.kind === "aborted") return fail({ kind: "aborted" }, {}, 0);
     if (sent.kind === "unanswered") return fail({ kind: "failed", status: 0, reason: sent.reason }, {}, 0);
 
