@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+
+export type ServerProcess = {
+  pid: number;
+  /** Resolves when the server has ended, whoever ended it. */
+  exited: Promise<void>;
+  /** Asks the server to end with the given signal, after ten seconds with SIGKILL, and waits for its end. */
+  stop(signal: NodeJS.Signals): Promise<void>;
+};
+
+export type ServerCommand = {
+  /** For messages only: "Postgres", "Redis". */
+  name: string;
+  command: string;
+  args: string[];
+  /** The line of output by which the server says that it takes connections. */
+  readyLine: RegExp;
+  /** Unprivileged user to run as; absent: the current one. */
+  user?: { uid: number; gid: number } | undefined;
+};
+
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+/**
+ * Runs the server as this very process and beside it a watcher that holds our end of a pipe: when we die, however
+ * that happens, the pipe closes and the watcher ends the server. After a server's own end we write a line, and the
+ * watcher leaves without a signal. POSIX shell, so Linux and macOS.
+ */
+const RUN_UNTIL_PARENT_DIES = 'exec 3<&0; (read -r _ <&3 || kill -s INT $$) & exec "$@" 3<&- </dev/null';
+
+/**
+ * Starts a server and waits for its ready line. It lives in a process group of its own, so that a Ctrl-C at the
+ * terminal reaches it only through its owner, in the owner's order; it never outlives its owner.
+ * @throws with the last output of the server when it ends, or says nothing, before it is ready
+ */
+export async function startServerProcess(server: ServerCommand): Promise<ServerProcess> {
+  const child = spawn("/bin/sh", ["-c", RUN_UNTIL_PARENT_DIES, "sh", server.command, ...server.args], {
+    stdio: ["pipe", "pipe", "pipe"],
+    detached: true,
+    cwd: "/",
+    env: { ...process.env, LC_ALL: "C", TZ: "UTC" },
+    ...server.user,
+  });
+  const exited = once(child, "exit").then(() => {
+    child.stdin.end("ended\n");
+  });
+  child.stdin.on("error", () => undefined);
+
+  let output = "";
+  const ready = new Promise<void>((resolve) => {
+    const read = (chunk: string) => {
+      output = (output + chunk).slice(-4000);
+      if (server.readyLine.test(output)) resolve();
+    };
+    child.stdout.setEncoding("utf8").on("data", read);
+    child.stderr.setEncoding("utf8").on("data", read);
+  });
+  const outcome = await withTimeLimit(
+    START_TIMEOUT_MS,
+    Promise.race([ready.then(() => "ready" as const), exited.then(() => "ended" as const)]),
+  );
+  const { pid } = child;
+  if (outcome === "ready" && pid !== undefined) {
+    return {
+      pid,
+      exited,
+      async stop(signal) {
+        child.kill(signal);
+        if ((await withTimeLimit(STOP_TIMEOUT_MS, exited)) === "late") child.kill("SIGKILL");
+        await exited;
+      },
+    };
+  }
+  child.kill("SIGKILL");
+  const what = outcome === "ended" ? "ended before it was ready" : `was not ready within ${START_TIMEOUT_MS / 1000} s`;
+  throw new Error(`${server.name} (${server.command}) ${what}. Its last output:\n${output}`);
+}
+
+async function withTimeLimit<T>(ms: number, promise: Promise<T>): Promise<T | "late"> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

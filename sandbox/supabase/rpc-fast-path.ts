@@ -1,0 +1,93 @@
+import postgres from "postgres";
+import { z } from "zod";
+import { STATEMENT_TIMEOUT_MS } from "@/sandbox/supabase/lite-app";
+import {
+  connectionError,
+  isConnectionError,
+  isDatabaseError,
+  postgrestError,
+} from "@/sandbox/supabase/postgrest-errors";
+import { callStatement, findFunction, type RpcFunction } from "@/sandbox/supabase/rpc-functions";
+
+export type RpcFastPath = {
+  /** Answers a call of an SQL function by the service role; undefined: a request of another kind, leave it to lite. */
+  answer(request: Request): Promise<Response | undefined>;
+  close(): Promise<void>;
+};
+
+const bodySchema = z.record(z.string(), z.unknown());
+
+/**
+ * `POST /rest/v1/rpc/<function>` with the secret key, in one round trip to Postgres.
+ *
+ * Why beside lite: lite takes thirteen statements for one call (a transaction and ten `set_config`), and sends the
+ * arguments through JavaScript, which loses digits of large numbers. Measured at concurrency 16 on two cores:
+ * RATE_PLACEHOLDER. Here the connections are the service role from their start.
+ */
+export function createRpcFastPath(databaseUrl: string, secretKey: string): RpcFastPath {
+  const sql = postgres(databaseUrl, {
+    max: 16,
+    onnotice: () => undefined,
+    fetch_types: false,
+    connection: {
+      role: "service_role",
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      TimeZone: "UTC",
+      "request.jwt.claims": '{"role":"service_role"}',
+      "request.jwt.claim.role": "service_role",
+    },
+  });
+  const functions = new Map<string, RpcFunction>();
+
+  async function call(name: string, body: string): Promise<Response | undefined> {
+    const given = argumentNames(body);
+    const fn = functions.get(name) ?? (await findFunction(sql, name));
+    const statement = fn && given && callStatement(fn, given);
+    if (fn === undefined || statement === undefined) return undefined;
+    functions.set(name, fn);
+    const [row] = await sql.unsafe(statement, [body], { prepare: true });
+    if (fn.returns === "nothing") return new Response(null, { status: 204 });
+    return new Response(row?.answer ?? "null", { headers: { "content-type": "application/json; charset=utf-8" } });
+  }
+
+  return {
+    async answer(request) {
+      const name = calledFunction(request, secretKey);
+      if (name === undefined) return undefined;
+      try {
+        return await call(name, await request.clone().text());
+      } catch (error) {
+        if (isConnectionError(error)) return connectionError(error);
+        if (!isDatabaseError(error)) throw error;
+        if (error.code === "42883") functions.delete(name); // made anew with another signature: look it up again
+        return postgrestError(error, true);
+      }
+    },
+    close: () => sql.end({ timeout: 1 }),
+  };
+}
+
+/** The function that the request calls plainly as the service role: no filters, no special answer form, no user. */
+function calledFunction(request: Request, secretKey: string): string | undefined {
+  const { pathname, search } = new URL(request.url);
+  const [, name] = /^\/rest\/v1\/rpc\/([^/]+)$/.exec(pathname) ?? [];
+  const authorization = request.headers.get("authorization");
+  const plain =
+    request.method === "POST" &&
+    search === "" &&
+    !request.headers.has("prefer") &&
+    /^(application\/json|\*\/\*)?$/.test(request.headers.get("accept") ?? "") &&
+    /^(public)?$/.test(request.headers.get("content-profile") ?? "");
+  const asService =
+    request.headers.get("apikey") === secretKey && (authorization === null || authorization === `Bearer ${secretKey}`);
+  return plain && asService && name !== undefined ? decodeURIComponent(name) : undefined;
+}
+
+function argumentNames(body: string): string[] | undefined {
+  if (body === "") return [];
+  try {
+    return Object.keys(bodySchema.parse(JSON.parse(body)));
+  } catch {
+    return undefined; // lite answers as PostgREST does
+  }
+}
