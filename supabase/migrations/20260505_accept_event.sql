@@ -22,7 +22,7 @@ begin
       v_differs := coalesce(v_account.connection_id <> p_event ->> 'connectionId', false)
         or coalesce(v_account.user_id <> p_event ->> 'userId', false);
       if exists (select from public.snaptrade_users u where u.user_id = v_account.user_id and u.deleted_at is not null)
-        or (v_account.removed_at is not null and not (p_event #>> '{effect,change}' = 'account_added'
+        or (v_account.removed_at is not null and not (p_event #>> '{effect,change}' = 'account_available'
           and (p_event ->> 'eventTimestamp')::timestamptz > coalesce(v_account.state_at, v_account.removed_at))) then
         return jsonb_build_object('route', 'ignored', 'differs', v_differs);
       end if;
@@ -82,7 +82,7 @@ begin
     when 'connection_removed' then
       update public.snaptrade_connections set removed_at = v_at, state_at = v_at
       where connection_id = v_connection and (state_at is null or state_at < v_at);
-    when 'account_added' then
+    when 'account_available' then
       update public.snaptrade_accounts set removed_at = null, state_at = v_at
       where account_id = v_account and (state_at is null or state_at <= v_at);
     when 'account_removed' then

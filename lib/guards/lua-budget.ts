@@ -1,0 +1,89 @@
+/**
+ * The shared part of every script that touches the budget (I5, I6). Times are milliseconds.
+ *
+ * GCRA: `tat` is the theoretical time of the next call. A reservation of n calls starts at `tat` (or up to `burst` before
+ * now) and moves it by n calls. Why the burst is smaller than 5 % of the limit: a slot counts up to `late` after its time,
+ * so a window may hold `late` more of slots than it hands out; that much is taken off the burst, and share + burst stays
+ * the ceiling as the provider counts. After a flush `tat` is now: no burst, for nobody knows what was used before.
+ *
+ * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
+ */
+export const LUA_BUDGET = `
+local BUDGET, COOLDOWN = KEYS[1], KEYS[2]
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
+local late = window / 30
+local burst = math.max(0, 0.05 * window / share - late)
+local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate')
+local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
+local limit = tonumber(ARGV[2])
+if seen and seen < limit then limit = seen end
+local perCall = window / (limit * share)
+local function text(n) return string.format('%.3f', n) end
+
+-- A changed limit voids the slots handed out: they were cut for another one.
+local rate = text(perCall)
+if stored[5] ~= rate then
+  if stored[5] then
+    gen = gen + 1
+    tat = now
+  end
+  redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
+end
+if not tat then tat = now end
+local cooldown = tonumber(redis.call('GET', COOLDOWN) or '0')
+local most = math.max(4, math.floor(limit * 0.025))
+
+local function keep(slot, at, calls, before, after)
+  redis.call('SET', slot, string.format('%.0f', at) .. ':' .. calls .. ':' .. gen .. ':' .. text(before) .. ':' .. text(after),
+    'PX', string.format('%.0f', math.max(0, at - now) + 600000))
+end
+
+-- The slot of a delivery, if it was cut under the limit in force: its time and its calls.
+local function find(slot)
+  local value = redis.call('GET', slot)
+  if not value then return nil end
+  local at, calls, g = string.match(value, '^(%d+):(%d+):(%d+):')
+  if tonumber(g) ~= gen then return nil end
+  return tonumber(at), tonumber(calls), value
+end
+
+-- The time at which n calls would be free, and how many of them one slot may hold.
+local function nextFree(n)
+  local base = math.max(tat, now - burst)
+  if hold > now then base = math.max(base, hold) end
+  if cooldown > now then base = math.max(base, cooldown) end
+  return base, math.min(n, most)
+end
+
+-- Reserves, no sooner than notBefore; repeating it charges once. A job that is due later than the next free time gets no
+-- slot yet: keeping one for it would leave a hole that nobody else could use. It reserves when it is delivered.
+local function reserve(slot, n, notBefore)
+  local had, hadCalls = find(slot)
+  if had and had >= now - late then return had, hadCalls, false end
+  local base, calls = nextFree(n)
+  if notBefore > math.max(base, now) then return notBefore, 0, false end
+  local after = base + calls * perCall
+  keep(slot, math.max(base, now), calls, tat, after)
+  tat = after
+  redis.call('HSET', BUDGET, 'tat', text(tat))
+  return math.max(base, now), calls, true
+end
+
+-- Gives a reservation back if nothing was reserved after it.
+local function giveBack(slot)
+  local at, calls, value = find(slot)
+  if not at then return 0 end
+  local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
+  redis.call('DEL', slot)
+  if after ~= text(tat) then return 0 end
+  tat = tonumber(before)
+  redis.call('HSET', BUDGET, 'tat', before)
+  return 1
+end
+local function whole(n) return string.format('%.0f', math.max(0, math.ceil(n))) end
+`;

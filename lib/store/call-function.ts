@@ -1,0 +1,54 @@
+import { createClient } from "@supabase/supabase-js";
+import type { z } from "zod";
+import { NoSocket } from "@/lib/store/no-socket";
+
+/**
+ * A SQL function did not answer. `away`: it cannot be told whether it ran, or it did not run for want of a database; the
+ * caller gives up what it holds and lets a lease, a retry or a cron bring it back.
+ */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  constructor(
+    readonly functionName: string,
+    readonly code: string,
+    detail: string,
+    readonly away: boolean,
+  ) {
+    super(`${functionName} failed (${code || "no code"}): ${detail}`);
+  }
+}
+
+export type CallFunction = <T>(name: string, request: object, answer: z.ZodType<T>) => Promise<T>;
+
+/**
+ * Calls one SQL function with its one `jsonb` argument, through PostgREST, once: no call is re-sent, for a call whose
+ * answer was lost may have run. Time limit `timeoutMs`.
+ * @throws StoreError
+ */
+export function createFunctionCaller(options: { url: string; secretKey: string; timeoutMs: number }): CallFunction {
+  const client = createClient(options.url, options.secretKey, {
+    auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
+    realtime: { transport: NoSocket },
+  });
+  return async (name, request, answer) => {
+    const { data, error } = await client
+      .rpc(name, { request })
+      .retry(false)
+      .abortSignal(AbortSignal.timeout(options.timeoutMs));
+    if (error !== null) throw new StoreError(name, error.code, error.message.slice(0, 500), isAway(error.code));
+    const parsed = answer.safeParse(data);
+    if (!parsed.success) {
+      const issue = parsed.error.issues[0];
+      throw new StoreError(name, "answer", `${issue?.path.join(".")}: ${issue?.message}`, false);
+    }
+    return parsed.data;
+  };
+}
+
+/**
+ * No code: no answer came. 08 connection, 53 resources, 57 cancelled or shutting down, 40 rolled back, 55P03 lock;
+ * PGRST00x: PostgREST has no database.
+ */
+function isAway(code: string | undefined): boolean {
+  return !code || /^(08|53|57|40|55P03|PGRST00)/.test(code);
+}

@@ -1,0 +1,105 @@
+import type { JobMessage, JobReason, SyncKey, WorkType } from "@/lib/domain";
+import type { AccountDetail, Activity, Balance, Connection, Order, Positions } from "@/lib/provider/provider";
+import * as answers from "@/lib/store/answers";
+import type { CallFunction } from "@/lib/store/call-function";
+import type { EventEffect } from "@/lib/webhook/event-effects";
+
+/** What a run has read so far; absent parts write nothing. */
+export type Parts = {
+  account?: AccountDetail;
+  holdings?: { balances?: Balance[]; positions?: Positions; orders?: Order[]; ordersUnsupported?: boolean };
+};
+
+export type EventRow = {
+  webhookId: string;
+  eventType: string;
+  accountId: string | null;
+  connectionId: string | null;
+  userId: string | null;
+  eventTimestamp: string;
+  payload: string;
+  /** Null: the event says nothing about parts. */
+  failedParts: readonly string[] | null;
+  effect: EventEffect;
+  unroutable: boolean;
+};
+
+type Fenced = SyncKey & { jobId: string; fence: number };
+type Guarded = JobMessage & { maxAttempts: number };
+
+/**
+ * The port to Postgres: one SQL function a move, one round trip each. The transactions and the invariants live there
+ * (supabase/migrations); here is their shape alone. Every method throws StoreError where there is no answer.
+ */
+export function createStore(call: CallFunction) {
+  return {
+    acceptEvent: (request: EventRow & { spacingMs: number }) =>
+      call("snaptrade_accept_event", request, answers.acceptEventAnswer),
+    acceptJobs: (request: { reason: JobReason; spacingMs: number; items: (SyncKey & { jobId: string })[] }) =>
+      call("snaptrade_accept_jobs", request, answers.acceptJobsAnswer),
+
+    begin: (request: Guarded & { messageId: string | null; leaseMs: number }) =>
+      call("snaptrade_begin_job", request, answers.beginAnswer),
+    commitHoldings: (request: Fenced & { parts: Parts }) =>
+      call("snaptrade_commit_holdings", request, answers.commitHoldingsAnswer),
+    commitTransactions: (
+      request: Fenced & {
+        rows: Activity[];
+        cursor: answers.Cursor | null;
+        watermark: string;
+        pages: number;
+        parts: Parts;
+      },
+    ) => call("snaptrade_commit_transactions", request, answers.commitTransactionsAnswer),
+    /** Without a fence: a delivery that did not begin. `notBeforeMs`: a cooldown's end, else 0. */
+    defer: (request: JobMessage & { fence?: number; notBeforeMs: number; parts?: Parts }) =>
+      call("snaptrade_defer_job", request, answers.deferAnswer),
+    giveBack: (request: Fenced) => call("snaptrade_give_back_job", request, answers.giveBackAnswer),
+    fail: (
+      request: Fenced & { error: string; status: number; permanent: boolean; maxAttempts: number; parts: Parts },
+    ) => call("snaptrade_fail_job", request, answers.failAnswer),
+    close: (request: Fenced) => call("snaptrade_close_job", request, answers.closeAnswer),
+    republishFailed: (request: Guarded) => call("snaptrade_republish_failed", request, answers.republishFailedAnswer),
+
+    startSweep: (request: { sweepId: string; guardMs: number }) =>
+      call("snaptrade_start_sweep", request, answers.startSweepAnswer),
+    listStale: (request: {
+      sweepId: string;
+      cursor: { workType: WorkType; attempted: string; accountId: string } | null;
+      limit: number;
+      staleMs: Record<WorkType, number>;
+    }) => call("snaptrade_list_stale", request, answers.listStaleAnswer),
+    endSweep: (request: { sweepId: string }) => call("snaptrade_end_sweep", request, answers.empty),
+
+    takeBackLeases: (request: { limit: number; maxAttempts: number }) =>
+      call("snaptrade_take_back_leases", request, answers.takeBackAnswer),
+    listOverdue: (request: { cursor: { createdAt: string; jobId: string } | null; limit: number }) =>
+      call("snaptrade_list_overdue", request, answers.listOverdueAnswer),
+    republish: (request: { items: (SyncKey & { jobId: string; delivery: number })[] }) =>
+      call("snaptrade_republish_jobs", request, answers.publishAnswer),
+    releaseWaiting: (request: {
+      userId?: string;
+      limit: number;
+      spacingMs: number;
+      effects: Record<string, EventEffect>;
+    }) => call("snaptrade_release_waiting", request, answers.releaseWaitingAnswer),
+    endTick: (request: { retentionMs: number; limit: number }) =>
+      call("snaptrade_end_tick", request, answers.endTickAnswer),
+
+    putUser: (request: { userId: string; authUserId?: string; secretCiphertext: string }) =>
+      call("snaptrade_put_user", request, answers.putUserAnswer),
+    removeUser: (request: { userId: string }) => call("snaptrade_remove_user", request, answers.removeUserAnswer),
+    usersToList: (request: { limit: number }) => call("snaptrade_users_to_list", request, answers.usersToListAnswer),
+    markListed: (request: { userId: string }) => call("snaptrade_mark_listed", request, answers.empty),
+    putListing: (request: { userId: string; connections: Connection[]; accounts: AccountDetail[] }) =>
+      call("snaptrade_put_listing", request, answers.putListingAnswer),
+
+    listJobs: (request: { status?: string; accountId?: string; limit: number }) =>
+      call("snaptrade_list_jobs", request, answers.listJobsAnswer),
+    replay: (request: { items: (SyncKey & { jobId: string })[] }) =>
+      call("snaptrade_replay_jobs", request, answers.replayAnswer),
+    readHealth: () => call("snaptrade_read_health", {}, answers.healthAnswer),
+  };
+}
+
+export type Store = ReturnType<typeof createStore>;
