@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Hono } from "hono";
 import { z } from "zod";
-import type { Connection } from "@/sandbox/listen";
+import { type HttpCall, type HttpReply, json } from "@/sandbox/listen";
 
 /** How the next requests of a simulated service go wrong. */
 const faultSchema = z.strictObject({
@@ -30,7 +29,7 @@ export type Faults = {
    * Plays the faults that hit this request around `carryOut`, which is told whether memory is out.
    * The oldest fault that hits wins; the others wait for the next request.
    */
-  play(connection: Connection, carryOut: (fault: { oom: boolean }) => Promise<Response>): Promise<Response>;
+  play(carryOut: (fault: { oom: boolean }) => Promise<HttpReply>): Promise<HttpReply>;
 };
 
 export function createFaults(): Faults {
@@ -58,37 +57,38 @@ export function createFaults(): Faults {
     clear() {
       pending = [];
     },
-    async play(connection, carryOut) {
+    async play(carryOut) {
       const { delayMs, dropReply, status, body, outage, oom } = take();
       if (delayMs) await sleep(delayMs);
-      if (outage) return cut(connection);
+      if (outage) return "cut";
       if (status) return answer(status, body);
-      const response = await carryOut({ oom: oom === true });
-      return dropReply ? cut(connection) : response;
+      const reply = await carryOut({ oom: oom === true });
+      return dropReply ? "cut" : reply;
     },
   };
 }
 
-/** `POST /faults` adds one, `DELETE /faults` clears all; to be mounted at `/_sim`. */
-export function faultRoutes(faults: Faults): Hono {
-  return new Hono()
-    .post("/faults", async (c) => {
-      const fault = faultSchema.safeParse(await c.req.json().catch(() => undefined));
-      if (!fault.success) return c.json({ error: z.prettifyError(fault.error) }, 400);
-      faults.add(fault.data);
-      return c.json({ ok: true });
-    })
-    .delete("/faults", (c) => {
-      faults.clear();
-      return c.json({ ok: true });
-    });
+/** Control over HTTP: `POST /_sim/faults` adds one, `DELETE` clears all. Undefined: a call of another kind. */
+export function controlFaults(faults: Faults, { method, path, body }: HttpCall): HttpReply | undefined {
+  if (path !== "/_sim/faults") return undefined;
+  if (method === "DELETE") {
+    faults.clear();
+    return json({ ok: true });
+  }
+  const fault = faultSchema.safeParse(parseJson(body));
+  if (!fault.success) return json({ error: z.prettifyError(fault.error) }, 400);
+  faults.add(fault.data);
+  return json({ ok: true });
 }
 
-function cut(connection: Connection): Response {
-  connection.cut();
-  return new Response(null, { status: 503 }); // goes nowhere
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
 }
 
-function answer(status: number, body: unknown): Response {
-  return typeof body === "string" ? new Response(body, { status }) : Response.json(body ?? {}, { status });
+function answer(status: number, body: unknown): HttpReply {
+  return typeof body === "string" ? { status, body } : json(body ?? {}, status);
 }

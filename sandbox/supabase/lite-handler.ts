@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { HttpCall, HttpReply } from "@/sandbox/listen";
 import { unmarkNumbers } from "@/sandbox/supabase/exact-numbers";
 import { quoteNumericFilters } from "@/sandbox/supabase/filter-url";
 import { createLite, type LiteOptions } from "@/sandbox/supabase/lite-app";
 import { type DatabaseError, isDatabaseError, postgrestError } from "@/sandbox/supabase/postgrest-errors";
 
-export type LiteHandler = { answer(request: Request): Promise<Response>; close(): Promise<void> };
+export type LiteHandler = { answer(call: HttpCall): Promise<HttpReply>; close(): Promise<void> };
 
 /** lite with its request and answer put right: text filters, SQLSTATEs that it answers as 500 `SUP`, exact numbers. */
 export async function createLiteHandler(options: LiteOptions): Promise<LiteHandler> {
@@ -18,21 +19,30 @@ export async function createLiteHandler(options: LiteOptions): Promise<LiteHandl
   };
 
   return {
-    async answer(request) {
+    async answer(call) {
       const seen: { error?: DatabaseError } = {};
-      const url = quoteNumericFilters(request.url);
-      const response = await requests.run(seen, async () =>
-        app.fetch(url === request.url ? request : new Request(url, request)),
-      );
+      const response = await requests.run(seen, async () => app.fetch(toRequest(call)));
       if (response.status === 500 && seen.error !== undefined) {
-        return postgrestError(seen.error, request.headers.has("authorization"));
+        return postgrestError(seen.error, call.headers.authorization !== undefined);
       }
+      const text = await response.text();
       const isJson = response.headers.get("content-type")?.includes("json");
-      if (!isJson || response.body === null) return response;
-      const headers = new Headers(response.headers);
-      headers.delete("content-length");
-      return new Response(unmarkNumbers(await response.text()), { status: response.status, headers });
+      return {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: isJson ? unmarkNumbers(text) : text,
+      };
     },
     close: () => connection.close(),
   };
+}
+
+function toRequest({ method, target, headers, body }: HttpCall): Request {
+  const given = Object.entries(headers).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []));
+  const hasBody = method !== "GET" && method !== "HEAD";
+  return new Request(quoteNumericFilters(`http://127.0.0.1${target}`), {
+    method,
+    headers: Object.fromEntries(given),
+    ...(hasBody ? { body: new Uint8Array(body) } : {}),
+  });
 }

@@ -1,4 +1,5 @@
 import postgres from "postgres";
+import { type HttpReply, json } from "@/sandbox/listen";
 
 export type DatabaseError = {
   code: string;
@@ -8,21 +9,17 @@ export type DatabaseError = {
 };
 
 /** A database error as PostgREST answers it: its SQLSTATE decides the status, the body tells what Postgres said. */
-export function postgrestError(error: DatabaseError, authenticated: boolean): Response {
+export function postgrestError(error: DatabaseError, authenticated: boolean): HttpReply {
   const { code, message, detail, hint } = error;
-  return Response.json(
-    { code, details: detail ?? null, hint: hint ?? null, message },
-    { status: statusOf(error, authenticated) },
-  );
+  const body = { code, details: detail ?? null, hint: hint ?? null, message };
+  return json(body, statusOf(error, authenticated));
 }
 
 /** An error on the way to the database (PostgREST docs, errors, group 0): refused, cut, no free connection. */
-export function connectionError(error: unknown): Response {
+export function connectionError(error: unknown): HttpReply {
   const details = error instanceof Error ? error.message : String(error);
-  return Response.json(
-    { code: "PGRST001", details, hint: null, message: "Database client error. Retrying the connection." },
-    { status: 503 },
-  );
+  const message = "Database client error. Retrying the connection.";
+  return json({ code: "PGRST001", details, hint: null, message }, 503);
 }
 
 /** The driver's own codes (`CONNECTION_CLOSED` ...) and those of the socket (`ECONNREFUSED` ...). */

@@ -1,5 +1,6 @@
 import postgres from "postgres";
 import { z } from "zod";
+import type { HttpCall, HttpReply } from "@/sandbox/listen";
 import { STATEMENT_TIMEOUT_MS } from "@/sandbox/supabase/lite-app";
 import {
   connectionError,
@@ -11,7 +12,7 @@ import { callStatement, findFunction, type RpcFunction } from "@/sandbox/supabas
 
 export type RpcFastPath = {
   /** Answers a call of an SQL function by the service role; undefined: a request of another kind, leave it to lite. */
-  answer(request: Request): Promise<Response | undefined>;
+  answer(call: HttpCall): Promise<HttpReply | undefined>;
   close(): Promise<void>;
 };
 
@@ -39,15 +40,15 @@ export function createRpcFastPath(databaseUrl: string, secretKey: string): RpcFa
   });
   const functions = new Map<string, RpcFunction>();
 
-  async function call(name: string, body: string): Promise<Response | undefined> {
+  async function call(name: string, body: string): Promise<HttpReply | undefined> {
     const given = argumentNames(body);
     const fn = functions.get(name) ?? (await findFunction(sql, name));
     const statement = fn && given && callStatement(fn, given);
     if (fn === undefined || statement === undefined) return undefined;
     functions.set(name, fn);
     const [row] = await sql.unsafe(statement, [body], { prepare: true });
-    if (fn.returns === "nothing") return new Response(null, { status: 204 });
-    return new Response(row?.answer ?? "null", { headers: { "content-type": "application/json; charset=utf-8" } });
+    if (fn.returns === "nothing") return { status: 204, body: "" };
+    return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: row?.answer ?? "null" };
   }
 
   return {
@@ -55,7 +56,7 @@ export function createRpcFastPath(databaseUrl: string, secretKey: string): RpcFa
       const name = calledFunction(request, secretKey);
       if (name === undefined) return undefined;
       try {
-        return await call(name, await request.clone().text());
+        return await call(name, request.body.toString());
       } catch (error) {
         if (isConnectionError(error)) return connectionError(error);
         if (!isDatabaseError(error)) throw error;
@@ -68,19 +69,16 @@ export function createRpcFastPath(databaseUrl: string, secretKey: string): RpcFa
 }
 
 /** The function that the request calls plainly as the service role: no filters, no special answer form, no user. */
-function calledFunction(request: Request, secretKey: string): string | undefined {
-  const { pathname, search } = new URL(request.url);
-  const [, name] = /^\/rest\/v1\/rpc\/([^/]+)$/.exec(pathname) ?? [];
-  const authorization = request.headers.get("authorization");
+function calledFunction({ method, target, headers }: HttpCall, secretKey: string): string | undefined {
+  const [, name] = /^\/rest\/v1\/rpc\/(\w+)$/.exec(target) ?? [];
   const plain =
-    request.method === "POST" &&
-    search === "" &&
-    !request.headers.has("prefer") &&
-    /^(application\/json|\*\/\*)?$/.test(request.headers.get("accept") ?? "") &&
-    /^(public)?$/.test(request.headers.get("content-profile") ?? "");
-  const asService =
-    request.headers.get("apikey") === secretKey && (authorization === null || authorization === `Bearer ${secretKey}`);
-  return plain && asService && name !== undefined ? decodeURIComponent(name) : undefined;
+    method === "POST" &&
+    headers.prefer === undefined &&
+    /^(application\/json|\*\/\*)?$/.test(headers.accept ?? "") &&
+    /^(public)?$/.test(String(headers["content-profile"] ?? ""));
+  const { authorization = `Bearer ${secretKey}` } = headers;
+  const asService = headers.apikey === secretKey && authorization === `Bearer ${secretKey}`;
+  return plain && asService ? name : undefined;
 }
 
 function argumentNames(body: string): string[] | undefined {

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { Hono } from "hono";
 import { SignJWT } from "jose";
-import { createFaults, type Fault, faultRoutes } from "@/sandbox/faults";
-import { type Connection, listen } from "@/sandbox/listen";
+import { controlFaults, createFaults, type Fault } from "@/sandbox/faults";
+import { type HttpCall, json, listen } from "@/sandbox/listen";
 import { createLiteHandler, type LiteHandler } from "@/sandbox/supabase/lite-handler";
 import { createRpcFastPath } from "@/sandbox/supabase/rpc-fast-path";
 
@@ -46,19 +45,19 @@ export async function startSupabase(options: SupabaseOptions): Promise<Supabase>
   const requests = () => [...byPath.values()].reduce((sum, count) => sum + count, 0);
   let lite: Promise<LiteHandler> | undefined;
 
-  const api = new Hono<{ Bindings: Connection }>()
-    .get("/_sim/state", (c) => c.json({ requests: requests(), byPath: Object.fromEntries(byPath) }))
-    .route("/_sim", faultRoutes(faults))
-    .all("*", (c) => {
-      byPath.set(c.req.path, (byPath.get(c.req.path) ?? 0) + 1);
-      return faults.play(c.env, async () => {
-        const answer = await rpc.answer(c.req.raw);
-        if (answer !== undefined) return answer;
-        lite ??= createLiteHandler({ databaseUrl, secretKey, publishableKey, jwtSecret });
-        return (await lite).answer(c.req.raw);
-      });
-    });
-  const server = await listen(api.fetch, options.port);
+  const liteAnswer = async (call: HttpCall) => {
+    lite ??= createLiteHandler({ databaseUrl, secretKey, publishableKey, jwtSecret });
+    return (await lite).answer(call);
+  };
+
+  const server = await listen(async (call) => {
+    if (call.path === "/_sim/state") return json({ requests: requests(), byPath: Object.fromEntries(byPath) });
+    if (call.path.startsWith("/_sim/")) {
+      return controlFaults(faults, call) ?? json({ error: `No control ${call.path}` }, 404);
+    }
+    byPath.set(call.path, (byPath.get(call.path) ?? 0) + 1);
+    return faults.play(async () => (await rpc.answer(call)) ?? (await liteAnswer(call)));
+  }, options.port);
 
   return {
     url: server.url,

@@ -1,6 +1,5 @@
-import { Hono } from "hono";
 import { z } from "zod";
-import { listen } from "@/sandbox/listen";
+import { json, listen } from "@/sandbox/listen";
 import { applyMigrations } from "@/sandbox/postgres/apply-migrations";
 import { OWNER, type Postgres, startPostgres } from "@/sandbox/postgres/start-postgres";
 import { type RedisServer, startRedis } from "@/sandbox/redis/start-redis";
@@ -23,19 +22,16 @@ export async function startSharedServices(): Promise<SharedServices> {
   let redis: Promise<RedisServer> | undefined;
   let database = 0;
 
-  const api = new Hono()
-    .get("/postgres", async (c) => {
+  const server = await listen(async ({ path }) => {
+    if (path === "/postgres") {
       postgres ??= startMigratedPostgres();
-      return c.json({ adminUrl: (await postgres).adminUrl, owner: OWNER, template: TEMPLATE });
-    })
-    .get("/redis", async (c) => {
-      redis ??= startRedis();
-      const server = await redis;
-      database += 1;
-      return c.json({ redisUrl: server.kind === "server" ? server.url : null, database });
-    })
-    .onError((error, c) => c.text(error.message, 500));
-  const server = await listen(api.fetch);
+      return json({ adminUrl: (await postgres).adminUrl, owner: OWNER, template: TEMPLATE });
+    }
+    redis ??= startRedis();
+    const server = await redis;
+    database += 1;
+    return json({ redisUrl: server.kind === "server" ? server.url : null, database });
+  });
 
   return {
     url: server.url,
