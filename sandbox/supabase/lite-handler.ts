@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { inspect } from "node:util";
 import type { HttpCall, HttpReply } from "@/sandbox/listen";
 import { unmarkNumbers } from "@/sandbox/supabase/exact-numbers";
 import { quoteNumericFilters } from "@/sandbox/supabase/filter-url";
@@ -14,7 +15,11 @@ export async function createLiteHandler(options: LiteOptions): Promise<LiteHandl
   const normalize = connection.normalizeDbError.bind(connection);
   connection.normalizeDbError = (error) => {
     const request = requests.getStore();
-    if (request !== undefined && isDatabaseError(error)) request.error = error;
+    if (request !== undefined && isDatabaseError(error)) {
+      request.error = error;
+      const line = `${error.code} ${error.message}`; // lite prints each error of Postgres, stack and all
+      Object.defineProperty(error, inspect.custom, { value: () => line });
+    }
     return normalize(error);
   };
 
