@@ -7,6 +7,7 @@ import {
   LUA_OBSERVE,
   LUA_READ,
   LUA_RELEASE,
+  LUA_RESERVE,
   LUA_RESERVE_BULK,
   LUA_RESERVE_NOW,
   LUA_SETTLE,
@@ -153,7 +154,8 @@ export async function settleSnapTradeWebhook(
 }
 
 export type Admission =
-  | { kind: "go"; calls: number; limit: number }
+  /** `calls` may be made; `limit` is the limit in force; `reserved`: the slot was charged just now. */
+  | { kind: "go"; calls: number; limit: number; reserved: boolean }
   | { kind: "held" }
   | {
       kind: "defer";
@@ -196,7 +198,7 @@ export async function claimSnapTradeAccountLock(
   );
   if (isAway(reply)) return AWAY;
   const [kind, a, b, d, e] = strings(reply);
-  if (kind === "go") return { kind, calls: Number(a), limit: Number(b) };
+  if (kind === "go") return { kind, calls: Number(a), limit: Number(b), reserved: d === "1" };
   if (kind === "held") return { kind };
   const reason = b === "cooldown" || b === "hold" || b === "early" ? b : "budget";
   return { kind: "defer", waitMs: Number(a), reason, reserved: d === "1", notBeforeMs: Number(e) };
@@ -253,6 +255,16 @@ export async function releaseSnapTradeAccountLock(
   return isAway(reply) ? AWAY : strings(reply).map(Number);
 }
 
+/** Slots for jobs that are published now, wherever they fall. Answers the wait of each in ms. */
+export async function settleSnapTradeSlots(c: GuardContext, publish: Publishable[]): Promise<number[] | Away> {
+  const reply = await c.scripts.run(
+    LUA_RESERVE,
+    [keys.budget, keys.cooldown, ...publish.map((p) => keys.slot(firstSlot(p)))],
+    [...budgetArgs(c), ...publish.flatMap((p) => [p.calls, p.dueInMs])],
+  );
+  return isAway(reply) ? AWAY : strings(reply).map(Number);
+}
+
 /** Slots for bulk work, in order, as far as they begin within `horizonMs`. The answer is as long as what was granted. */
 export async function reserveSnapTradeSlots(
   c: GuardContext,
@@ -276,14 +288,19 @@ export async function giveBackSnapTradeSlots(c: GuardContext, slots: SlotId[], c
   );
 }
 
-/** How long each delivery's slot is ahead, in ms; null where Redis knows none. */
+/** Counts what no other round trip can carry. */
+export async function countSnapTradeMetrics(c: GuardContext, counts: Counts): Promise<void> {
+  await giveBackSnapTradeSlots(c, [], counts);
+}
+
+/** How far each delivery's slot is ahead in ms, negative once it is past; null where Redis knows none. */
 export async function findSnapTradeSlots(
   c: GuardContext,
   jobs: { jobId: string; delivery: number }[],
 ): Promise<(number | null)[] | Away> {
   const slots = jobs.map((j) => keys.slot({ ...j, retried: 0 }));
   const reply = await c.scripts.run(LUA_FIND_SLOTS, [keys.budget, keys.cooldown, ...slots], budgetArgs(c));
-  return isAway(reply) ? AWAY : strings(reply).map((wait) => (wait === "-1" ? null : Number(wait)));
+  return isAway(reply) ? AWAY : strings(reply).map((wait) => (wait === "none" ? null : Number(wait)));
 }
 
 /**
@@ -320,3 +337,28 @@ export async function readSnapTradeGuards(c: GuardContext): Promise<GuardReading
   for (let i = 0; i + 1 < list.length; i += 2) counters[list[i] ?? ""] = list[i + 1] ?? "0";
   return { cooldownMs: Number(cooldownMs), budgetUsedRatio: Number(used), counters };
 }
+
+/** The guards as one port, bound to their context. */
+export function createGuards(c: GuardContext) {
+  type Rest<F> = F extends (c: GuardContext, ...rest: infer R) => infer A ? (...rest: R) => A : never;
+  const bind = <F extends (c: GuardContext, ...rest: never[]) => unknown>(f: F) =>
+    ((...rest: never[]) => f(c, ...rest)) as Rest<F>;
+  return {
+    claimWebhook: bind(claimSnapTradeWebhook),
+    releaseWebhook: bind(releaseSnapTradeWebhook),
+    settleWebhook: bind(settleSnapTradeWebhook),
+    claimAccountLock: bind(claimSnapTradeAccountLock),
+    clearAccountQueued: bind(clearSnapTradeAccountQueued),
+    reserveCallsNow: bind(reserveSnapTradeCallsNow),
+    releaseAccountLock: bind(releaseSnapTradeAccountLock),
+    settleSlots: bind(settleSnapTradeSlots),
+    reserveSlots: bind(reserveSnapTradeSlots),
+    giveBackSlots: bind(giveBackSnapTradeSlots),
+    count: bind(countSnapTradeMetrics),
+    findSlots: bind(findSnapTradeSlots),
+    observeLimits: bind(observeSnapTradeLimits),
+    read: bind(readSnapTradeGuards),
+  };
+}
+
+export type Guards = ReturnType<typeof createGuards>;

@@ -68,7 +68,7 @@ return waits
 /**
  * admit. KEYS budget, cooldown, metrics, account cooldown, lock, slot of this delivery, slot of the next one.
  * ARGV [5] token, [6] lease, [7] lockTtl, [8] calls, [9] replace a held lock ('1'), then the counts.
- * Returns {go, calls, limit} | {held} | {defer, waitMs, reason, reserved, notBeforeMs}.
+ * Returns {go, calls, limit, reserved here} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
  * A held lock reserves nothing and is not the last word: Postgres decides.
  */
 export const LUA_ADMIT = `${LUA_BUDGET}${LUA_COUNT}
@@ -78,29 +78,32 @@ if lock and ARGV[9] ~= '1' then
   local token, lease = string.match(lock, '^(.*):(%d+)$')
   if token ~= ARGV[5] and tonumber(lease or '0') > now then return {'held'} end
 end
+local function defer(at, reason, reserved, blocked)
+  redis.call('HINCRBY', KEYS[3], 'jobs_deferred:' .. reason, 1)
+  return {'defer', whole(at - now), reason, reserved and '1' or '0', whole(blocked - now)}
+end
 local account = tonumber(redis.call('GET', KEYS[4]) or '0')
 local blocked = math.max(cooldown, account)
 if math.max(blocked, hold) > now then
   local at, _, reserved = reserve(KEYS[7], tonumber(ARGV[8]), account)
-  return {'defer', whole(at - now), blocked > now and 'cooldown' or 'hold', reserved and '1' or '0', whole(blocked - now)}
+  return defer(at, blocked > now and 'cooldown' or 'hold', reserved, blocked)
 end
 local at, calls, value = find(KEYS[6])
 if at and at > now then
   redis.call('DEL', KEYS[6])
   redis.call('SET', KEYS[7], value, 'PX', string.format('%.0f', at - now + 600000))
-  return {'defer', whole(at - now), 'early', '0', '0'}
+  return defer(at, 'early', false, now)
 end
+local reserved = false
 if not at or at < now - late then
   local base = nextFree(tonumber(ARGV[8]))
   if base > now then
-    local free = reserve(KEYS[7], tonumber(ARGV[8]), 0)
-    return {'defer', whole(free - now), 'budget', '1', '0'}
+    return defer(reserve(KEYS[7], tonumber(ARGV[8]), 0), 'budget', true, now)
   end
-  redis.call('DEL', KEYS[6])
-  at, calls = reserve(KEYS[6], tonumber(ARGV[8]), 0)
+  at, calls, reserved = reserve(KEYS[6], tonumber(ARGV[8]), 0)
 end
 redis.call('SET', KEYS[5], ARGV[5] .. ':' .. string.format('%.0f', now + tonumber(ARGV[6])), 'EX', ARGV[7])
-return {'go', tostring(calls), tostring(limit)}
+return {'go', tostring(calls), tostring(limit), reserved and '1' or '0'}
 `;
 
 /** From here on a new event makes the trailing job. KEYS queued. */
@@ -148,6 +151,15 @@ end
 return waits
 `;
 
+/** Slots for jobs that are published now, wherever they fall. KEYS budget, cooldown, slot... ARGV [5] (calls, dueInMs)... */
+export const LUA_RESERVE = `${LUA_BUDGET}
+local waits = {}
+for i = 1, #KEYS - 2 do
+  waits[i] = whole(reserve(KEYS[2 + i], tonumber(ARGV[3 + 2 * i]), now + tonumber(ARGV[4 + 2 * i])) - now)
+end
+return waits
+`;
+
 /** Gives back what bulk work did not use, last first. KEYS budget, cooldown, metrics, slot... Then the counts at [5]. */
 export const LUA_GIVE_BACK = `${LUA_BUDGET}${LUA_COUNT}
 for i = #KEYS, 4, -1 do giveBack(KEYS[i]) end
@@ -155,12 +167,12 @@ count(KEYS[3], 5)
 return 1
 `;
 
-/** The waits of known slots, -1 for unknown ones. KEYS budget, cooldown, slot... */
+/** How far known slots are ahead (negative: past), 'none' for unknown ones. KEYS budget, cooldown, slot... */
 export const LUA_FIND_SLOTS = `${LUA_BUDGET}
 local waits = {}
 for i = 1, #KEYS - 2 do
   local at = find(KEYS[2 + i])
-  waits[i] = at and whole(at - now) or '-1'
+  waits[i] = at and string.format('%.0f', at - now) or 'none'
 end
 return waits
 `;

@@ -7,6 +7,8 @@ import type { EventEffect } from "@/lib/webhook/event-effects";
 /** What a run has read so far; absent parts write nothing. */
 export type Parts = {
   account?: AccountDetail;
+  /** The next run reads the account too: positions came empty, and its flags tell whether that is true. */
+  rereadAccount?: boolean;
   holdings?: { balances?: Balance[]; positions?: Positions; orders?: Order[]; ordersUnsupported?: boolean };
 };
 
@@ -48,6 +50,7 @@ export function createStore(call: CallFunction) {
         cursor: answers.Cursor | null;
         watermark: string;
         pages: number;
+        pagesLeft: number;
         parts: Parts;
       },
     ) => call("snaptrade_commit_transactions", request, answers.commitTransactionsAnswer),

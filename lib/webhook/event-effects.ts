@@ -36,7 +36,7 @@ const recordedOnly = { kind: "state", needs: "none", change: "none" } as const;
  * What each event does (SnapTrade docs, webhooks, "Webhook events"; `TRADES_PLACED` is legacy and still sent to some).
  * `CONNECTION_FAILED` and `CONNECTION_ATTEMPTED` carry no connection id: there is no connection yet.
  */
-const EFFECTS = {
+export const EVENT_EFFECTS = {
   ACCOUNT_HOLDINGS_UPDATED: readsHoldings,
   TRADE_DETECTION: readsHoldings,
   TRADE_UPDATE: readsHoldings,
@@ -61,7 +61,7 @@ const EFFECTS = {
   USER_DELETED: { kind: "state", needs: "user", change: "user_deleted" },
 } as const satisfies Record<string, EventEffect>;
 
-type DocumentedEventType = keyof typeof EFFECTS;
+type DocumentedEventType = keyof typeof EVENT_EFFECTS;
 
 /** The documented types, and the families whose newcomers are recorded without an effect. */
 export type EventType = DocumentedEventType | `CONNECTION_${string}` | `USER_${string}`;
@@ -71,9 +71,9 @@ export function isEventType(text: string): text is EventType {
 }
 
 export function effectOf(event: { eventType: EventType }): EventEffect {
-  return isDocumented(event.eventType) ? EFFECTS[event.eventType] : recordedOnly;
+  return isDocumented(event.eventType) ? EVENT_EFFECTS[event.eventType] : recordedOnly;
 }
 
 function isDocumented(text: string): text is DocumentedEventType {
-  return Object.hasOwn(EFFECTS, text);
+  return Object.hasOwn(EVENT_EFFECTS, text);
 }

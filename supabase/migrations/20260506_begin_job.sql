@@ -82,7 +82,8 @@ begin
 end $$;
 
 -- What a run has read so far goes in with its fence: with the commit, and with defer and fail, which take the good parts
--- along. {account?, holdings?: {...snaptrade_write_holdings}} -> complete: all parts are good.
+-- along. {account?, rereadAccount?, holdings?: {...snaptrade_write_holdings}} -> complete: all parts are good.
+--   rereadAccount: the next run's slot holds a call for the account, whose flags tell an empty account from a broken one.
 create function public.snaptrade_write_parts(p_job public.snaptrade_sync_jobs, p_parts jsonb) returns boolean
 language plpgsql security invoker set search_path = '' as $$
 declare
@@ -97,7 +98,10 @@ begin
       detail_read_at = p_job.started_at
     where account_id = p_job.account_id;
   end if;
-  if jsonb_typeof(p_parts -> 'holdings') <> 'object' then
+  if p_parts -> 'rereadAccount' = 'true' then
+    update public.snaptrade_accounts set detail_read_at = null where account_id = p_job.account_id;
+  end if;
+  if jsonb_typeof(p_parts -> 'holdings') is distinct from 'object' then
     return false;
   end if;
   v_written := public.snaptrade_write_holdings(p_job.account_id, p_parts -> 'holdings');

@@ -26,7 +26,7 @@ begin
 end $$;
 
 -- commit of one page of transactions: {jobId, workType, accountId, fence, rows, cursor (of the next page, or null after
---   the last), watermark (date, with the last page), pages (of the whole run), parts} -> {outcome: 'page' | 'done', ...}.
+--   the last), watermark (date, with the last page), pages (of the whole run), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
 -- Each page stands under the fence; only the last one moves the watermark.
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
@@ -46,7 +46,8 @@ begin
   perform public.snaptrade_write_parts(v_job, request -> 'parts');
   v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows');
   if jsonb_typeof(request -> 'cursor') = 'object' then
-    update public.snaptrade_accounts set transactions_cursor = request -> 'cursor', transactions_fence = v_job.fence
+    update public.snaptrade_accounts set transactions_cursor = request -> 'cursor', transactions_fence = v_job.fence,
+      transactions_pages = greatest(1, (request ->> 'pagesLeft')::integer)
     where account_id = v_job.account_id;
     return jsonb_build_object('outcome', 'page', 'written', v_written);
   end if;

@@ -1,0 +1,34 @@
+import type { Publishable } from "@/lib/domain";
+import { type Away, isAway } from "@/lib/guards/redis-scripts";
+import { jobMessage } from "@/lib/jobs/publisher";
+import { field } from "@/lib/metrics/metric-names";
+import type { Service } from "@/lib/service";
+
+/** QStash takes a batch of any size up to 100 MB; this keeps one request well inside its time limit. */
+const BATCH = 100;
+
+/**
+ * Publishes jobs whose delivery numbers Postgres has handed out. `waits` are their slots' waits, in order; where Redis was
+ * away the job's own due time stands in. A publish that fails leaves its job queued: the promise is durable and the
+ * reconcile cron publishes it. Never throws. Answers how many were published.
+ */
+export async function publishJobs(service: Service, jobs: Publishable[], waits: number[] | Away): Promise<number> {
+  let published = 0;
+  for (let from = 0; from < jobs.length; from += BATCH) {
+    const batch = jobs.slice(from, from + BATCH);
+    const messages = batch.map((job, i) =>
+      jobMessage(job, (isAway(waits) ? undefined : waits[from + i]) ?? job.dueInMs),
+    );
+    const { results, reason } = await service.publisher.publish(messages);
+    const failed = batch.filter((_, i) => results[i] !== "published");
+    published += batch.length - failed.length;
+    if (failed.length > 0) {
+      service.logger.warn(
+        { reason, jobIds: failed.slice(0, 20).map((job) => job.jobId), count: failed.length },
+        "QStash did not take a publish; reconcile will",
+      );
+      await service.guards.count({ [field("qstash_publish_failures")]: failed.length });
+    }
+  }
+  return published;
+}

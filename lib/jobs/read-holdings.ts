@@ -1,0 +1,92 @@
+import { endOf, othersMayBeRead, type ReadEnd } from "@/lib/jobs/run-end";
+import type { LimitWatch } from "@/lib/jobs/watch-limits";
+import type { AccountDetail, Answer, Failure, ProviderUser } from "@/lib/provider/provider";
+import type { Service } from "@/lib/service";
+import type { Begun } from "@/lib/store/answers";
+import type { Parts } from "@/lib/store/store";
+
+/** A run's own means: whose data, how many calls its slot still holds, when to stop. */
+export type Reading = {
+  accountId: string;
+  user: ProviderUser;
+  begun: Begun;
+  calls: { left: number };
+  watch: LimitWatch;
+  signal: AbortSignal;
+};
+
+/**
+ * Reads the three parts one after another (a 429 stops the next call) and gives on what is good. No fault of the provider
+ * becomes an empty part (I7): a part is there only if its answer was complete and valid, and none is while the account
+ * says that its holdings are unavailable or were never synced. Positions that came empty where some are stored are
+ * believed only after the account's own flags were read.
+ */
+export async function readHoldings(service: Service, reading: Reading): Promise<ReadEnd> {
+  const { provider } = service;
+  const { accountId, user, begun, signal, watch } = reading;
+  const parts: Parts = {};
+  const failures: { failure: Failure; part: string }[] = [];
+
+  async function read<T>(part: string, ask: () => Promise<Answer<T>>): Promise<T | null> {
+    reading.calls.left -= 1;
+    const got = await watch.see(await ask());
+    if (got.kind === "ok") return got.value;
+    failures.push({ failure: got, part });
+    return null;
+  }
+  const stopped = () => failures.some(({ failure }) => !othersMayBeRead(failure));
+
+  if (begun.readsAccount) {
+    const account = await read("account", () => provider.readAccount(user, accountId, signal));
+    if (account === null) return ended();
+    parts.account = account;
+    if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
+  }
+  const holdings: NonNullable<Parts["holdings"]> = {};
+  parts.holdings = holdings;
+  const balances = await read("balances", () => provider.readBalances(user, accountId, signal));
+  if (balances !== null) holdings.balances = balances;
+  if (stopped()) return ended();
+  const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
+  if (stopped()) return ended();
+  if (positions !== null) {
+    const doubtful = positions.positions.length === 0 && begun.storedPositions && !begun.readsAccount;
+    if (doubtful) {
+      if (!(await mayCall(service, reading))) {
+        return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
+      }
+      const account = await read("account", () => provider.readAccount(user, accountId, signal));
+      if (stopped()) return ended();
+      if (account !== null) parts.account = account;
+      if (account !== null && !isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
+      if (account !== null) holdings.positions = positions;
+    } else {
+      holdings.positions = positions;
+    }
+  }
+  const orders = await read("orders", () => provider.readOrders(user, accountId, signal));
+  if (orders !== null) holdings.orders = orders;
+  const last = failures.at(-1);
+  if (last?.part === "orders" && last.failure.kind === "unsupported") {
+    holdings.ordersUnsupported = true;
+    failures.pop();
+  }
+  return failures.length > 0 ? ended() : { kind: "read", parts };
+
+  /** The gravest failure decides: one that stopped the reading, else the first. */
+  function ended(): ReadEnd {
+    const gravest = failures.find(({ failure }) => !othersMayBeRead(failure)) ?? failures[0];
+    if (gravest === undefined) throw new Error("A reading ended without an answer or a failure");
+    return endOf(gravest.failure, gravest.part, parts);
+  }
+}
+
+function isReadable(account: AccountDetail): boolean {
+  return account.holdingsUnavailable !== true && account.holdingsInitialSyncCompleted !== false;
+}
+
+/** One call more than the slot holds, if it is free now. */
+export async function mayCall(service: Service, reading: Reading, wanted = 1): Promise<boolean> {
+  if (reading.calls.left <= 0) reading.calls.left += await service.guards.reserveCallsNow(wanted);
+  return reading.calls.left > 0;
+}

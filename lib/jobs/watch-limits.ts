@@ -1,0 +1,51 @@
+import { field } from "@/lib/metrics/metric-names";
+import type { Answer } from "@/lib/provider/provider";
+import type { Service } from "@/lib/service";
+import type { Counts } from "@/lib/snaptrade-webhook-guards";
+
+/** How much of the limit must stay free for others; below it the budget holds. The same 5 % that the burst may use. */
+const RESERVE = 0.05;
+
+/**
+ * Tells the budget what the provider's answers say, at once where it matters to others (a 429, few calls left, another
+ * limit) and in `counts` where it does not. One a run: a hold or a limit that was told is not told again.
+ */
+export function watchLimits(service: Service, accountId: string, limitInForce: number) {
+  const { rateLimit, rateWindowMs } = service.env.limits;
+  const counts: Counts = {};
+  let told = limitInForce;
+  let held = false;
+
+  async function see<T>(answer: Answer<T>): Promise<Answer<T>> {
+    const counted = field("provider_responses", answer.status);
+    counts[counted] = (counts[counted] ?? 0) + 1;
+    const { limit, remaining, resetSeconds } = answer.limits;
+    const changed = limit !== undefined && Math.min(limit, rateLimit) !== told;
+    const low = !held && remaining !== undefined && remaining < told * RESERVE;
+    const throttled = answer.kind === "throttled" && answer.scope !== "connection" ? answer : null;
+    if (!changed && !low && throttled === null) return answer;
+    if (changed) told = Math.min(limit, rateLimit);
+    held ||= low;
+    const longest = rateWindowMs / 4;
+    const holdMs = low ? Math.min(longest, Math.max(1000, (resetSeconds ?? longest / 1000) * 1000)) : 0;
+    if (throttled !== null) {
+      service.logger.warn(
+        { accountId, scope: throttled.scope, retryAfterMs: throttled.retryAfterMs },
+        "SnapTrade answered 429",
+      );
+    }
+    await service.guards.observeLimits({
+      accountId,
+      ...(limit === undefined ? {} : { limit }),
+      holdMs,
+      cooldownMs: throttled?.scope === "client" ? throttled.retryAfterMs : 0,
+      accountCooldownMs: throttled?.scope === "account" ? throttled.retryAfterMs : 0,
+      counts: {},
+    });
+    return answer;
+  }
+
+  return { see, counts };
+}
+
+export type LimitWatch = ReturnType<typeof watchLimits>;
