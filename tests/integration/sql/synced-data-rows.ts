@@ -1,0 +1,141 @@
+import type postgres from "postgres";
+import { z } from "zod";
+import type { Activity, Balance, Order, Position } from "@/lib/provider/provider";
+
+export const aBalance = (over: Partial<Balance> = {}): Balance => ({
+  currency: "USD",
+  cash: "300.71",
+  buyingPower: "410.71",
+  ...over,
+});
+
+export const aPosition = (over: Partial<Position> = {}): Position => ({
+  positionKey: "option-1",
+  kind: "option",
+  symbol: "AAPL  261218C00240000",
+  description: "Apple Inc. call",
+  currency: "USD",
+  units: "40",
+  price: "113.15",
+  costBasis: "108.3353",
+  cashEquivalent: false,
+  optionType: "CALL",
+  strikePrice: "240",
+  expirationDate: "2026-12-18",
+  multiplier: "100",
+  raw: '{"units":"40"}',
+  ...over,
+});
+
+export const anOrder = (over: Partial<Order> = {}): Order => ({
+  orderKey: "order-1:0",
+  brokerageOrderId: "order-1",
+  status: "EXECUTED",
+  action: "BUY",
+  symbol: "AAPL",
+  orderType: "Limit",
+  timeInForce: "Day",
+  totalQuantity: "100",
+  openQuantity: "10",
+  canceledQuantity: "20",
+  filledQuantity: "70",
+  executionPrice: "12.34",
+  limitPrice: "12.35",
+  stopPrice: "12.5",
+  timePlaced: "2026-11-20T14:30:00.123456Z",
+  timeUpdated: "2026-11-20T14:31:00Z",
+  timeExecuted: "2026-11-20T14:32:00Z",
+  raw: '{"brokerage_order_id":"order-1"}',
+  ...over,
+});
+
+/** The fingerprint follows the description, so that a test says by it what is the same trade. */
+export const anActivity = (over: Partial<Activity> = {}): Activity => ({
+  activityId: "id-1",
+  fingerprint: `fingerprint of ${over.description ?? "a trade"} on ${over.tradeDate ?? "2026-11-20"}`,
+  type: "BUY",
+  symbol: "AAPL",
+  optionSymbol: null,
+  optionType: null,
+  description: "a trade",
+  currency: "USD",
+  price: "0.4",
+  units: "5.2",
+  amount: "-2.08",
+  fee: "0.0",
+  fxRate: null,
+  tradeDate: "2026-11-20",
+  settlementDate: "2026-11-22",
+  institution: "Simulated Brokerage",
+  externalReferenceId: null,
+  raw: '{"price":0.4}',
+  ...over,
+});
+
+/** A user with his accounts; returns their ids. */
+export async function seedAccounts(sql: postgres.Sql, userId: string, count = 1): Promise<string[]> {
+  const ids = Array.from({ length: count }, (_, index) => `${userId}-account-${index}`);
+  await sql`insert into public.snaptrade_users (user_id) values (${userId})`;
+  await sql`insert into public.snaptrade_accounts (account_id, user_id) select unnest(${ids}::text[]), ${userId}`;
+  return ids;
+}
+
+const changes = z.union([
+  z.literal("skipped"),
+  z.object({ written: z.number(), deleted: z.number(), unchanged: z.number() }),
+]);
+const holdingsResult = z.object({ balances: changes, positions: changes, orders: changes, complete: z.boolean() });
+
+export async function writeHoldings(sql: postgres.Sql, accountId: string, parts: postgres.JSONValue) {
+  const [row] = await sql`select public.snaptrade_write_holdings(${accountId}, ${sql.json(parts)}) as result`;
+  return holdingsResult.parse(row?.result);
+}
+
+const seam = z.object({ date: z.string(), taken: z.array(z.number()), undecided: z.array(z.json()) });
+export type Seam = z.infer<typeof seam>;
+const transactionsResult = z.object({
+  inserted: z.number(),
+  updated: z.number(),
+  adopted: z.number(),
+  unchanged: z.number(),
+  undecided: z.number(),
+  seam: seam.nullable(),
+});
+export type TransactionsResult = z.infer<typeof transactionsResult>;
+
+export async function writePage(
+  sql: postgres.Sql,
+  accountId: string,
+  rows: readonly Activity[],
+  { seam, last }: { seam: Seam | null; last: boolean } = { seam: null, last: true },
+): Promise<TransactionsResult> {
+  const [row] = await sql`
+    select public.snaptrade_write_transactions(${accountId}, ${sql.json(rows)}, ${sql.json(seam)}, ${last}) as result`;
+  return transactionsResult.parse(row?.result);
+}
+
+/** A whole reading, page by page, the seam handed on as the commits do. Returns the sum of what was done. */
+export async function writeReading(sql: postgres.Sql, accountId: string, pages: readonly (readonly Activity[])[]) {
+  const done = { inserted: 0, updated: 0, adopted: 0, unchanged: 0 };
+  let seam: Seam | null = null;
+  for (const [index, page] of pages.entries()) {
+    const result: TransactionsResult = await writePage(sql, accountId, page, {
+      seam,
+      last: index === pages.length - 1,
+    });
+    seam = result.seam;
+    done.inserted += result.inserted;
+    done.updated += result.updated;
+    done.adopted += result.adopted;
+    done.unchanged += result.unchanged;
+  }
+  return done;
+}
+
+/** Everything that shows a write or a lock: values, places and transaction numbers of the stored rows. */
+export async function storedState(sql: postgres.Sql, table: string, accountId: string): Promise<string> {
+  const rows = await sql`
+    select ctid::text, xmin::text, xmax::text, t::text as row
+    from ${sql(`public.${table}`)} t where account_id = ${accountId} order by ctid`;
+  return JSON.stringify(rows);
+}

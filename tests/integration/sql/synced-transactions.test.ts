@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Activity } from "@/lib/provider/provider";
+import {
+  anActivity,
+  seedAccounts,
+  storedState,
+  writePage,
+  writeReading,
+} from "@/tests/integration/sql/synced-data-rows";
+import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
+
+let database: LocalDatabase;
+let account: string;
+let users = 0;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.close());
+beforeEach(async () => {
+  users += 1;
+  [account = ""] = await seedAccounts(database.sql, `user-${users}`);
+});
+
+const read = (...pages: Activity[][]) => writeReading(database.sql, account, pages);
+
+/** Row ids by provider id, oldest row first. */
+async function rows(): Promise<(string | null)[]> {
+  const found = await database.sql`
+    select activity_id from public.snaptrade_transactions where account_id = ${account} order by id`;
+  return found.map((row) => row.activity_id);
+}
+
+async function rowIdOf(activityId: string): Promise<string> {
+  const [row] = await database.sql`
+    select id::text from public.snaptrade_transactions where account_id = ${account} and activity_id = ${activityId}`;
+  return String(row?.id);
+}
+
+const day = (n: number) => `2026-11-${String(n).padStart(2, "0")}`;
+const trade = (activityId: string | null, over: Partial<Activity> = {}) => anActivity({ activityId, ...over });
+
+describe("transactions with ids", () => {
+  it("are one row an id, and the same page again writes nothing", async () => {
+    const page = [
+      trade("a", { tradeDate: day(20) }),
+      trade("b", { tradeDate: day(19) }),
+      trade(null, { tradeDate: day(18) }),
+    ];
+    expect(await read(page)).toMatchObject({ inserted: 3 });
+    const state = await storedState(database.sql, "snaptrade_transactions", account);
+    expect(await read(page)).toEqual({ inserted: 0, updated: 0, adopted: 0, unchanged: 3 });
+    expect(await storedState(database.sql, "snaptrade_transactions", account)).toBe(state);
+  });
+
+  // B100
+  it("stay two rows when two genuine trades are equal in everything but the id", async () => {
+    await read([trade("a"), trade("b")]);
+    await read([trade("b"), trade("a")]);
+    expect((await rows()).toSorted()).toEqual(["a", "b"]);
+  });
+
+  // B77
+  it("that come twice in a page are one row, the later one stands, and the rest of the page is saved", async () => {
+    const result = await read([trade("a", { amount: "1" }), trade("b"), trade("a", { amount: "2" })]);
+    expect(result).toMatchObject({ inserted: 2 });
+    const found = await database.sql`
+      select amount::text from public.snaptrade_transactions where account_id = ${account} and activity_id = 'a'`;
+    expect(found).toEqual([{ amount: "2" }]);
+  });
+
+  it("that are corrected keep their row, also when the corrected one equals another trade", async () => {
+    await read([trade("a"), trade("b", { description: "other" })]);
+    const id = await rowIdOf("b");
+    expect(await read([trade("a"), trade("b")])).toEqual({ inserted: 0, updated: 1, adopted: 0, unchanged: 1 });
+    expect(await rowIdOf("b")).toBe(id);
+    expect(await rows()).toHaveLength(2);
+  });
+
+  it("that change places with each other in one page keep their rows", async () => {
+    await read([trade("a"), trade("b", { description: "other" })]);
+    const ids = [await rowIdOf("a"), await rowIdOf("b")];
+    expect(await read([trade("a", { description: "other" }), trade("b")])).toMatchObject({ updated: 2, inserted: 0 });
+    expect([await rowIdOf("a"), await rowIdOf("b")]).toEqual(ids);
+  });
+
+  it("that SnapTrade does not name any more keep their rows", async () => {
+    await read([trade("a"), trade("b", { description: "other" })]);
+    await read([trade("a")]);
+    expect((await rows()).toSorted()).toEqual(["a", "b"]);
+  });
+
+  // B98
+  it("that are issued anew under another id are adopted: same row, same place for what a product keeps beside it", async () => {
+    await read([trade("a"), trade("other", { description: "other" })]);
+    const id = await rowIdOf("a");
+    expect(await read([trade("new"), trade("other", { description: "other" })])).toMatchObject({
+      adopted: 1,
+      inserted: 0,
+    });
+    expect(await rowIdOf("new")).toBe(id);
+    expect(await rows()).toHaveLength(2);
+  });
+
+  it("are adopted by a row that has no id yet before one whose id is gone", async () => {
+    await read([trade("a"), trade(null)]);
+    const id = await rowIdOf("a");
+    await read([trade("new")]);
+    expect(await rowIdOf("a")).toBe(id);
+    expect(await rows()).toEqual(expect.arrayContaining(["a", "new"]));
+  });
+
+  it("of which one of two equal ones is issued anew leave the other alone", async () => {
+    await read([trade("a"), trade("b")]);
+    const b = await rowIdOf("b");
+    expect(await read([trade("new"), trade("b")])).toMatchObject({ adopted: 1, unchanged: 1 });
+    expect(await rowIdOf("b")).toBe(b);
+    expect(await rows()).toHaveLength(2);
+  });
+
+  it("of which a third equal one is really new become three", async () => {
+    await read([trade("a"), trade("b")]);
+    expect(await read([trade("c"), trade("a"), trade("b")])).toMatchObject({ inserted: 1, unchanged: 2 });
+  });
+
+  it("of another account are another account's, even with the same id", async () => {
+    const [other = ""] = await seedAccounts(database.sql, `other-${account}`);
+    await read([trade("a")]);
+    expect(await writePage(database.sql, other, [trade("a")])).toMatchObject({ inserted: 1 });
+  });
+});
+
+// B100
+describe("transactions without ids", () => {
+  it("that are equal stay two, and the same page again writes nothing", async () => {
+    await read([trade(null), trade(null)]);
+    expect(await read([trade(null), trade(null)])).toEqual({ inserted: 0, updated: 0, adopted: 0, unchanged: 2 });
+  });
+
+  it("whose ids appear later adopt them without doubling", async () => {
+    await read([trade(null), trade(null)]);
+    expect(await read([trade("a"), trade("b")])).toMatchObject({ adopted: 2, inserted: 0 });
+    expect(await read([trade("b"), trade("a")])).toMatchObject({ unchanged: 2 });
+  });
+
+  it("beside an equal one with an id are a trade of their own", async () => {
+    await read([trade("a"), trade(null)]);
+    expect(await read([trade(null), trade("a")])).toMatchObject({ unchanged: 2 });
+    expect(await rows()).toHaveLength(2);
+  });
+
+  it("that had an id before keep it and their row", async () => {
+    await read([trade("a")]);
+    expect(await read([trade(null)])).toMatchObject({ inserted: 0 });
+    expect(await rows()).toEqual(["a"]);
+  });
+});
+
+describe("a day that two pages share", () => {
+  const [before, after] = [trade("before", { tradeDate: day(21) }), trade("after", { tradeDate: day(19) })];
+
+  it("keeps both of two equal trades, at the first reading and at every other", async () => {
+    expect(await read([before, trade("a")], [trade("b"), after])).toMatchObject({ inserted: 4 });
+    expect(await read([before, trade("a")], [trade("b"), after])).toMatchObject({ unchanged: 4 });
+    expect(await read([before], [trade("a")], [trade("b")], [after])).toMatchObject({ unchanged: 4 });
+    expect((await rows()).toSorted()).toEqual(["a", "after", "b", "before"]);
+  });
+
+  it.each([
+    { pages: "the first page has the new id", list: [trade("new"), trade("b")] },
+    { pages: "the second page has the new id", list: [trade("b"), trade("new")] },
+  ])("adopts an id that was issued anew: $pages", async ({ list: [first, second] }) => {
+    await read([before, trade("a"), trade("b"), after]);
+    const ids = [await rowIdOf("a"), await rowIdOf("b")];
+    if (first === undefined || second === undefined) throw new Error("two trades");
+    expect(await read([before, first], [second, after])).toEqual({ inserted: 0, updated: 0, adopted: 1, unchanged: 3 });
+    expect([await rowIdOf("new"), await rowIdOf("b")]).toEqual(ids);
+    expect(await rows()).toHaveLength(4);
+  });
+
+  it("keeps a new equal trade apart from one that comes with a later page", async () => {
+    await read([before, trade("a"), after]);
+    const id = await rowIdOf("a");
+    expect(await read([before, trade("b")], [trade("a"), after])).toMatchObject({ inserted: 1, adopted: 0 });
+    expect(await rowIdOf("a")).toBe(id);
+  });
+
+  it("keeps two equal trades without ids apart", async () => {
+    await read([before, trade(null)], [trade(null), after]);
+    expect(await read([before, trade(null)], [trade(null), after])).toMatchObject({ unchanged: 4 });
+    expect(await rows()).toHaveLength(4);
+  });
+
+  it("may go on over many pages and end with an empty one", async () => {
+    const pages = [[trade("a")], [trade("b")], [trade("c")], []];
+    expect(await read(...pages)).toMatchObject({ inserted: 3 });
+    expect(await read(...pages)).toMatchObject({ unchanged: 3 });
+    expect(await read([trade("x")], [trade("b")], [trade("c")], [])).toMatchObject({ adopted: 1, unchanged: 2 });
+    expect(await rows()).toHaveLength(3);
+  });
+
+  it("is every day of a page that is not in order", async () => {
+    const [early, late] = [trade("a", { tradeDate: day(3) }), trade("b", { tradeDate: day(9) })];
+    const twin = trade("twin", { tradeDate: day(9) });
+    await read([early, late], [twin]);
+    expect(await read([early, late], [twin])).toMatchObject({ unchanged: 3 });
+    expect(await rows()).toHaveLength(3);
+  });
+
+  it("is also the lack of a day: undated trades are told apart at the last page", async () => {
+    const undated = (id: string) => trade(id, { tradeDate: null });
+    await read([before, undated("a")], [undated("b")]);
+    expect(await read([before, undated("new")], [undated("b")])).toMatchObject({ adopted: 1, unchanged: 2 });
+    const ids = [await rowIdOf("new"), await rowIdOf("b")];
+    expect(await read([before, undated("third")], [undated("new"), undated("b")])).toMatchObject({ inserted: 1 });
+    expect([await rowIdOf("new"), await rowIdOf("b")]).toEqual(ids);
+  });
+});
+
+describe("a history that changes while it is read (B97)", () => {
+  it("repeats rows when one is added at the top, and each is stored once", async () => {
+    const list = [20, 19, 19, 18].map((d, index) => trade(`id-${index}`, { tradeDate: day(d) }));
+    const [a, b, c, d] = list;
+    if (!a || !b || !c || !d) throw new Error("four trades");
+    // After the first page [a, b] a new one came in at the top, so the second page begins with b again.
+    await read([a, b], [b, c], [d]);
+    expect((await rows()).toSorted()).toEqual(["id-0", "id-1", "id-2", "id-3"]);
+    expect(await read([trade("new", { tradeDate: day(20) }), a], [b, c], [d])).toMatchObject({
+      inserted: 1,
+      unchanged: 4,
+    });
+  });
+
+  it("is complete after a rerun when the run broke off between two pages", async () => {
+    const pages = Array.from({ length: 5 }, (_, page) => [
+      trade(`${page}-a`, { tradeDate: day(20 - page) }),
+      trade(`${page}-b`, { tradeDate: day(20 - page) }),
+    ]);
+    const first = await writePage(database.sql, account, pages[0] ?? [], { seam: null, last: false });
+    await writePage(database.sql, account, pages[1] ?? [], { seam: first.seam, last: false });
+    expect(await read(...pages)).toEqual({ inserted: 6, updated: 0, adopted: 0, unchanged: 4 });
+  });
+});
+
+// B96
+it("two writers of one page without any lock leave one row a trade; the loser fails as a whole", async () => {
+  const page = Array.from({ length: 50 }, (_, index) => trade(`id-${index}`));
+  const results = await Promise.allSettled([1, 2, 3].map(() => writePage(database.sql, account, page)));
+  for (const result of results)
+    if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "23505" });
+  expect(results.some((result) => result.status === "fulfilled")).toBe(true);
+  expect((await rows()).toSorted()).toEqual(page.map((row) => row.activityId).toSorted());
+});
+
+it.each([null, {}, "[]"])("rows that are no list are refused and write nothing: %j", async (value) => {
+  const { sql } = database;
+  await expect(sql`
+    select public.snaptrade_write_transactions(${account}, ${value === null ? null : sql.json(value)}, null, true)
+  `).rejects.toMatchObject({ code: "22023" });
+});
+
+it("rows of an account that is not there are refused (B101)", async () => {
+  await expect(writePage(database.sql, "nobody", [trade("a")])).rejects.toMatchObject({ code: "23503" });
+});
