@@ -12,20 +12,20 @@ language sql volatile security invoker set search_path = '' as $$
   select greatest(0, ceil(extract(epoch from p_at - clock_timestamp()) * 1000))::bigint;
 $$;
 
--- The provider calls a run of this key needs as far as one can know: the size of its slot.
-create function public.snaptrade_calls(p_work_type text, p_account_id text) returns integer
-language sql stable security invoker set search_path = '' as $$
-  select case p_work_type when 'holdings' then 3 else greatest(1, a.transactions_pages) end
-    + public.snaptrade_reads_account(p_work_type, a.account_id)::integer
-  from public.snaptrade_accounts a where a.account_id = p_account_id;
-$$;
-
 -- A bare account row (made from an event) is filled by its first run: by the holdings run where there is one.
 create function public.snaptrade_reads_account(p_work_type text, p_account_id text) returns boolean
 language sql stable security invoker set search_path = '' as $$
   select a.detail_read_at is null and (p_work_type = 'holdings' or not exists (
     select from public.snaptrade_sync_jobs j
     where j.account_id = a.account_id and j.work_type = 'holdings' and j.status in ('queued', 'running')))
+  from public.snaptrade_accounts a where a.account_id = p_account_id;
+$$;
+
+-- The provider calls a run of this key needs as far as one can know: the size of its slot.
+create function public.snaptrade_calls(p_work_type text, p_account_id text) returns integer
+language sql stable security invoker set search_path = '' as $$
+  select case p_work_type when 'holdings' then 3 else greatest(1, a.transactions_pages) end
+    + public.snaptrade_reads_account(p_work_type, a.account_id)::integer
   from public.snaptrade_accounts a where a.account_id = p_account_id;
 $$;
 
