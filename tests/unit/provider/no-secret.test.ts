@@ -38,7 +38,7 @@ const ANSWERS: [string, (request: IncomingMessage, response: ServerResponse) => 
   ["a page that quotes the URL", (request, response) => sendJson(response, 500, `<html>${echo(request)}</html>`)],
   [
     "a detail cut in the middle of the secret",
-    (_, response) => sendJson(response, 410, JSON.stringify({ detail: `${"x".repeat(285)}${SECRET_MARKER}` })),
+    (_, response) => sendJson(response, 410, JSON.stringify({ detail: `${"x".repeat(275)}${SECRET_MARKER}` })),
   ],
   [
     "a redirect to elsewhere",
