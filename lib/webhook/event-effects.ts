@@ -1,7 +1,7 @@
 import type { WorkType } from "@/lib/domain";
 
 /** What changes in our state rows, whatever is read afterwards. `none`: the event row alone records it. */
-export type StateChange =
+type StateChange =
   | "none"
   | "account_available"
   | "account_removed"
@@ -12,7 +12,7 @@ export type StateChange =
   | "user_deleted";
 
 /** The id without which an event cannot be acted on. */
-export type NeededId = "account" | "connection" | "user" | "none";
+type NeededId = "account" | "connection" | "user" | "none";
 
 export type EventEffect =
   /** Reads the account of the event. */

@@ -18,7 +18,7 @@ export type JsonValue = null | boolean | string | JsonNumber | JsonValue[] | Jso
 const MAX_DEPTH = 100;
 
 export type JsonRead = { kind: "ok"; value: JsonObject } | { kind: "bad"; reason: BadJson };
-export type BadJson = "not UTF-8" | "not JSON" | "not an object" | "nested too deeply";
+type BadJson = "not UTF-8" | "not JSON" | "not an object" | "nested too deeply";
 
 /**
  * Reads the bytes of one JSON object. Never throws. A byte order mark, `NaN` and `Infinity` are not JSON; a repeated key

@@ -5,8 +5,8 @@ import { digestId, isId, webhookIdOf } from "@/lib/webhook/event-ids";
 import { type JsonObject, renderJson, toPlain } from "@/lib/webhook/json-text";
 
 /** The parts of a holdings update that can fail upstream while the event still comes. */
-export const HOLDINGS_PARTS = ["positions", "balances", "orders", "total_value"] as const;
-export type HoldingsPart = (typeof HOLDINGS_PARTS)[number];
+const HOLDINGS_PARTS = ["positions", "balances", "orders", "total_value"] as const;
+type HoldingsPart = (typeof HOLDINGS_PARTS)[number];
 
 /** How far ahead of our clock an event may be stamped: clocks differ, a forged future would stay fresh for ever. */
 const MAX_AHEAD_MS = 10 * 60_000;
@@ -22,7 +22,7 @@ export type WebhookEvent = {
   eventTimestampMs: number;
   /** UTC with the microseconds that were sent, as Postgres `timestamptz` reads it. */
   eventTimestamp: string;
-  /** Parts that the provider itself failed to update: their data must not be trusted to be new. */
+  /** Parts that the provider itself says it failed to update: their data must not be trusted to be new. */
   failedParts: HoldingsPart[];
   /** The body without `webhookSecret`, every other field and number as it came. For a `json` column: `jsonb` refuses NUL. */
   payload: string;
@@ -34,9 +34,9 @@ export type ParsedEvent =
   | { kind: "expired"; webhookId: string; eventType: EventType; reason: ExpiredReason }
   | { kind: "unroutable"; event: WebhookEvent; reason: UnroutableReason };
 
-export type ExpiredReason = "too old" | "too far ahead" | "no readable timestamp";
+type ExpiredReason = "too old" | "too far ahead" | "no readable timestamp";
 type IdName = "account" | "connection" | "user";
-export type UnroutableReason = `no ${IdName} id` | `${IdName} id of another form`;
+type UnroutableReason = `no ${IdName} id` | `${IdName} id of another form`;
 
 /** A text that says something; anything else is as good as absent, so that no schema drift refuses an event. */
 const text = z.string().min(1).nullable().catch(null);

@@ -76,6 +76,7 @@ test("an object that contains itself is cut", () => {
   loop.all = [loop, loop];
   const [line = ""] = capture((log) => log.info({ loop }, "loop"));
   expect(line.length).toBeLessThan(20_000);
+  expect(line).toContain("[cut]");
 });
 
 test("no known secret appears, whatever carries it and however it is written (B113)", () => {

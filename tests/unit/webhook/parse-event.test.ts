@@ -209,10 +209,16 @@ describe("routing", () => {
 
 describe("failed parts", () => {
   const failed = { success: false, error: "timeout" };
+  const good = { success: true, error: null };
 
   test("are named in one order", () => {
     const details = { total_value: failed, orders: failed, balances: failed, positions: failed, other: failed };
     expect(eventOf(parse({ details })).failedParts).toEqual(["positions", "balances", "orders", "total_value"]);
+  });
+
+  test("are none where every part went well", () => {
+    const details = { total_value: good, orders: good, balances: good, positions: good };
+    expect(eventOf(parse({ details })).failedParts).toEqual([]);
   });
 
   test.each([
@@ -220,10 +226,11 @@ describe("failed parts", () => {
     [null],
     ["x"],
     [[]],
+    [{}],
     [{ orders: [{ success: false }] }],
     [{ positions: { success: "false" } }],
     [{ positions: null }],
-  ])("details %j tell of none", (details) => {
+  ])("are none where details are %j", (details) => {
     expect(eventOf(parse({ details })).failedParts).toEqual([]);
   });
 });
