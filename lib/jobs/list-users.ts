@@ -7,7 +7,8 @@ import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
 
 export type Listing =
-  | { kind: "listed"; connections: number; accounts: number; behind: number }
+  /** `accepted`: jobs of keys that are behind; the rest had no slot within a minute, and the sweep comes to them. */
+  | { kind: "listed"; connections: number; accounts: number; behind: number; accepted: number }
   /** The budget has no two calls free now. */
   | { kind: "no_budget" }
   | { kind: "failed"; what: "connections" | "accounts"; failure: Failure };
@@ -42,6 +43,7 @@ export async function listUser(
     kind: "listed",
     connections: connections.value.length,
     accounts: accounts.value.length,
-    behind: isAway(bulk) ? 0 : bulk.publish.length,
+    behind: behind.length,
+    accepted: isAway(bulk) ? 0 : bulk.publish.length,
   };
 }

@@ -32,3 +32,9 @@ export async function publishJobs(service: Service, jobs: Publishable[], waits: 
   }
   return published;
 }
+
+/** Reserves the slots, wherever they fall, and publishes. Not for bulk work, which reserves before it accepts. */
+export async function publishWithSlots(service: Service, jobs: Publishable[]): Promise<number> {
+  if (jobs.length === 0) return 0;
+  return publishJobs(service, jobs, await service.guards.settleSlots(jobs));
+}

@@ -21,7 +21,7 @@ export interface Publisher {
   publish(messages: Message[]): Promise<{ results: Published[]; reason: string | null }>;
   /** For health: whether QStash answers at all. */
   isReachable(): Promise<boolean>;
-  /** Operators' switch: holds back or releases everything under the flow-control key. */
+  /** Operators' switch: holds back or releases everything under the flow-control key. Throws where QStash refuses. */
   pause(): Promise<void>;
   resume(): Promise<void>;
 }
@@ -114,8 +114,8 @@ export function createPublisher(env: Env): Publisher {
         return error instanceof QstashError && error.status !== undefined && error.status < 500;
       }
     },
-    pause: () => client.flowControl.pause(qstash.flowControlKey),
-    resume: () => client.flowControl.resume(qstash.flowControlKey),
+    pause: () => withTimeLimit(client.flowControl.pause(qstash.flowControlKey), PUBLISH_TIMEOUT_MS),
+    resume: () => withTimeLimit(client.flowControl.resume(qstash.flowControlKey), PUBLISH_TIMEOUT_MS),
   };
 }
 

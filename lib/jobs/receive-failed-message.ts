@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { answer } from "@/lib/http/answer";
 import { verifyQStash } from "@/lib/http/qstash-auth";
-import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { publishWithSlots } from "@/lib/jobs/publish-jobs";
 import { FAILURE_PATH } from "@/lib/jobs/publisher";
 import { parseMessage } from "@/lib/jobs/receive-delivery";
 import type { Service } from "@/lib/service";
@@ -39,13 +39,9 @@ export async function receiveFailedMessage(service: Service, request: Request): 
       "QStash gave up a delivery",
     );
     if (again.outcome === "dead") {
-      service.logger.error({ ...job, alert: "job_dead" }, "Job dead: replay it once the reason is mended");
+      reportDead(service, job, "QStash gave up its last delivery");
     }
-    const publish = again.outcome === "overtaken" || again.publish === null ? [] : [again.publish];
-    if (publish.length > 0) {
-      const waits = await service.guards.settleSlots(publish);
-      await publishJobs(service, publish, waits);
-    }
+    await publishWithSlots(service, again.outcome === "overtaken" || again.publish === null ? [] : [again.publish]);
     return answer(200, { outcome: again.outcome });
   } catch (error) {
     service.logger.error({ ...job, error }, "Failure callback failed");

@@ -1,11 +1,10 @@
-import type { Publishable } from "@/lib/domain";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
 import { listUser } from "@/lib/jobs/list-users";
-import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { publishJobs, publishWithSlots } from "@/lib/jobs/publish-jobs";
+import { releaseWaiting } from "@/lib/jobs/release-waiting";
 import type { Service } from "@/lib/service";
 import type { OverdueJob } from "@/lib/store/answers";
-import { EVENT_EFFECTS } from "@/lib/webhook/event-effects";
 
 export type Tick = {
   taken: number;
@@ -41,7 +40,7 @@ export async function reconcile(service: Service): Promise<Tick> {
   tick.taken = back.taken;
   tick.dead = back.dead.length;
   for (const job of back.dead) {
-    logger.error({ ...job, alert: "job_dead" }, "Job dead: replay it once the reason is mended");
+    reportDead(service, job, "the last attempt did not end within its lease");
   }
 
   tick.redisAway = isAway(await service.guards.findSlots([]));
@@ -50,13 +49,7 @@ export async function reconcile(service: Service): Promise<Tick> {
   } else {
     await publishWithSlots(service, back.publish);
     tick.republished = await publishOverdue(service, timeLeft);
-    const waiting = await store.releaseWaiting({
-      limit: WAITING,
-      spacingMs: env.limits.minRunSpacingMs,
-      effects: EVENT_EFFECTS,
-    });
-    tick.released = waiting.released;
-    await publishWithSlots(service, waiting.publish);
+    tick.released = await releaseWaiting(service, { limit: WAITING });
     tick.listed = await listUsers(service, timeLeft);
   }
   const pruned = await store.endTick({ retentionMs: env.limits.retentionMs, limit: PRUNE });
@@ -104,10 +97,6 @@ async function publishOverdue(service: Service, timeLeft: () => boolean): Promis
 /** `slotInMs`: how far its slot is ahead, null where Redis knows none. A slot is kept for ten minutes after its time. */
 function isLost(job: OverdueJob, slotInMs: number | null): boolean {
   return job.unpublished || slotInMs === null || slotInMs + job.graceMs <= 0;
-}
-
-async function publishWithSlots(service: Service, jobs: Publishable[]): Promise<void> {
-  if (jobs.length > 0) await publishJobs(service, jobs, await service.guards.settleSlots(jobs));
 }
 
 async function listUsers(service: Service, timeLeft: () => boolean): Promise<number> {

@@ -146,6 +146,10 @@ export const listedJob = z.object({
 });
 export type ListedJob = z.infer<typeof listedJob>;
 export const listJobsAnswer = z.object({ jobs: z.array(listedJob) });
+/** `gone`: removed, its user removed, or its connection disabled. */
+export const findAccountAnswer = z.object({
+  account: z.object({ accountId: z.string(), userId: z.string(), gone: z.boolean() }).nullable(),
+});
 export const replayAnswer = z.object({
   publish: publishList,
   superseded: z.array(z.string()),

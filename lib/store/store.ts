@@ -1,4 +1,4 @@
-import type { JobMessage, JobReason, SyncKey, WorkType } from "@/lib/domain";
+import type { JobMessage, JobReason, JobStatus, SyncKey, WorkType } from "@/lib/domain";
 import type { AccountDetail, Activity, Balance, Connection, Order, Positions } from "@/lib/provider/provider";
 import * as answers from "@/lib/store/answers";
 import type { CallFunction } from "@/lib/store/call-function";
@@ -97,8 +97,15 @@ export function createStore(call: CallFunction) {
     putListing: (request: { userId: string; connections: Connection[]; accounts: AccountDetail[] }) =>
       call("snaptrade_put_listing", request, answers.putListingAnswer),
 
-    listJobs: (request: { status?: string; accountId?: string; limit: number }) =>
-      call("snaptrade_list_jobs", request, answers.listJobsAnswer),
+    /** Newest first. `before`: the last job of the page before. */
+    listJobs: (request: {
+      status?: JobStatus;
+      accountId?: string;
+      jobIds?: string[];
+      before?: { createdAt: string; jobId: string };
+      limit: number;
+    }) => call("snaptrade_list_jobs", request, answers.listJobsAnswer),
+    findAccount: (request: { accountId: string }) => call("snaptrade_find_account", request, answers.findAccountAnswer),
     replay: (request: { items: (SyncKey & { jobId: string })[] }) =>
       call("snaptrade_replay_jobs", request, answers.replayAnswer),
     readHealth: () => call("snaptrade_read_health", {}, answers.healthAnswer),

@@ -1,18 +1,31 @@
 -- What operators see and do: jobs, dead jobs, replay, the figures of health and metrics.
 
--- {status?, accountId?, jobIds?, limit} -> {jobs: [...]} newest first.
+-- {status?, accountId?, jobIds?, before?: {createdAt, jobId}, limit} -> {jobs: [...]} newest first, those before the cursor.
+-- created_at never changes: a list that is read page by page shows each job once, whatever becomes of it meanwhile.
 create function public.snaptrade_list_jobs(request jsonb) returns jsonb
 language sql stable security invoker set search_path = '' as $$
   select jsonb_build_object('jobs', coalesce(jsonb_agg(jsonb_build_object('jobId', j.id, 'workType', j.work_type,
     'accountId', j.account_id, 'status', j.status, 'reason', j.reason, 'attempts', j.attempts, 'delivery', j.delivery,
     'dueAt', j.due_at, 'leaseUntil', j.lease_until, 'lastError', j.last_error, 'createdAt', j.created_at,
     'startedAt', j.started_at, 'finishedAt', j.finished_at, 'calls', public.snaptrade_calls(j.work_type, j.account_id))
-    order by j.created_at desc), '[]'))
+    order by j.created_at desc, j.id desc), '[]'))
   from (
     select * from public.snaptrade_sync_jobs
     where (request ->> 'status' is null or status = request ->> 'status')
       and (request ->> 'accountId' is null or account_id = request ->> 'accountId')
-    order by created_at desc limit (request ->> 'limit')::integer) j;
+      and (request -> 'jobIds' is null or id in (select jsonb_array_elements_text(request -> 'jobIds')::uuid))
+      and (request -> 'before' is null or (created_at, id)
+        < ((request #>> '{before,createdAt}')::timestamptz, (request #>> '{before,jobId}')::uuid))
+    order by created_at desc, id desc limit (request ->> 'limit')::integer) j;
+$$;
+
+-- {accountId} -> {account: {accountId, userId, gone} | null}. gone: its jobs would close without a read.
+create function public.snaptrade_find_account(request jsonb) returns jsonb
+language sql stable security invoker set search_path = '' as $$
+  select jsonb_build_object('account', (
+    select jsonb_build_object('accountId', a.account_id, 'userId', a.user_id,
+      'gone', public.snaptrade_account_is_gone(a.account_id))
+    from public.snaptrade_accounts a where a.account_id = request ->> 'accountId'));
 $$;
 
 -- dead -> queued with fresh attempts, or superseded where a queued job of the key stands already.
