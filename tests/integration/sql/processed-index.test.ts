@@ -157,11 +157,11 @@ describe("the index (I2)", () => {
 
 describe("the concurrent build for a maintenance window (B75)", () => {
   /** As psql does: each statement by itself, none in a transaction. */
-  async function runSteps(): Promise<postgresRows> {
+  async function runSteps(): Promise<Rows> {
     const text = await readFile(MAINTENANCE, "utf8");
     const steps = text.split(/^(?=-- step \d)/m).slice(1);
     const session = await database.sql.reserve();
-    let rows: postgresRows = [];
+    let rows: Rows = [];
     try {
       for (const step of steps) rows = [...(await session.unsafe(step))];
     } finally {
@@ -170,7 +170,7 @@ describe("the concurrent build for a maintenance window (B75)", () => {
     }
     return rows;
   }
-  type postgresRows = Record<string, unknown>[];
+  type Rows = Record<string, unknown>[];
 
   it("settles by the same rule and ends in the same index, which the migration then finds", async () => {
     const [check] = await runSteps();

@@ -1,6 +1,8 @@
 import type postgres from "postgres";
 import { z } from "zod";
+import { nextCursor } from "@/lib/jobs/read-transactions";
 import type { Activity, Balance, Order, Position } from "@/lib/provider/provider";
+import type { Cursor } from "@/lib/store/answers";
 
 export const aBalance = (over: Partial<Balance> = {}): Balance => ({
   currency: "USD",
@@ -91,43 +93,74 @@ export async function writeHoldings(sql: postgres.Sql, accountId: string, parts:
   return holdingsResult.parse(row?.result);
 }
 
-const seam = z.object({ date: z.string(), taken: z.array(z.number()), undecided: z.array(z.json()) });
-export type Seam = z.infer<typeof seam>;
+const seam = z.object({ taken: z.array(z.number()), left: z.array(z.json()) });
+type Seam = z.infer<typeof seam>;
 const transactionsResult = z.object({
   inserted: z.number(),
   updated: z.number(),
   adopted: z.number(),
   unchanged: z.number(),
-  undecided: z.number(),
+  left: z.number(),
   seam: seam.nullable(),
 });
-export type TransactionsResult = z.infer<typeof transactionsResult>;
+type TransactionsResult = z.infer<typeof transactionsResult>;
+/** Where the next page begins; null: there is none. */
+type Next = { oldestDate: string; offset: number } | null;
 
 export async function writePage(
   sql: postgres.Sql,
   accountId: string,
   rows: readonly Activity[],
-  { seam, last }: { seam: Seam | null; last: boolean } = { seam: null, last: true },
+  { seam, next }: { seam: Seam | null; next: Next } = { seam: null, next: null },
 ): Promise<TransactionsResult> {
   const [row] = await sql`
-    select public.snaptrade_write_transactions(${accountId}, ${sql.json(rows)}, ${sql.json(seam)}, ${last}) as result`;
+    select public.snaptrade_write_transactions(${accountId}, ${sql.json(rows)}, ${sql.json(seam)}, ${sql.json(next)}) as result`;
   return transactionsResult.parse(row?.result);
 }
 
-/** A whole reading, page by page, the seam handed on as the commits do. Returns the sum of what was done. */
-export async function writeReading(sql: postgres.Sql, accountId: string, pages: readonly (readonly Activity[])[]) {
-  const done = { inserted: 0, updated: 0, adopted: 0, unchanged: 0 };
+const nothingDone = () => ({ inserted: 0, updated: 0, adopted: 0, unchanged: 0 });
+
+function add(sum: ReturnType<typeof nothingDone>, page: TransactionsResult): void {
+  for (const key of ["inserted", "updated", "adopted", "unchanged"] as const) sum[key] += page[key];
+}
+
+/** A reading whose pages follow each other row by row, as they do where one day fills more than a page. */
+export async function writePages(sql: postgres.Sql, accountId: string, pages: readonly (readonly Activity[])[]) {
+  const done = nothingDone();
   let seam: Seam | null = null;
   for (const [index, page] of pages.entries()) {
-    const result: TransactionsResult = await writePage(sql, accountId, page, {
-      seam,
-      last: index === pages.length - 1,
-    });
+    const next = index === pages.length - 1 ? null : { oldestDate: "2026-11-29", offset: index + 1 };
+    const result: TransactionsResult = await writePage(sql, accountId, page, { seam, next });
     seam = result.seam;
-    done.inserted += result.inserted;
-    done.updated += result.updated;
-    done.adopted += result.adopted;
-    done.unchanged += result.unchanged;
+    add(done, result);
+  }
+  return done;
+}
+
+/**
+ * A reading as the worker does it: each page begins at the oldest day of the page before. `pageSize` is asked for each
+ * page. Newest day first, undated ones last, and days up to the asked one only, as SnapTrade answers.
+ */
+export async function writeReading(
+  sql: postgres.Sql,
+  accountId: string,
+  history: readonly Activity[],
+  pageSize: (page: number) => number,
+) {
+  const done = nothingDone();
+  const day = (activity: Activity) => activity.tradeDate ?? "";
+  const sorted = history.toSorted((a, b) => day(b).localeCompare(day(a)));
+  let seam: Seam | null = null;
+  let cursor: Cursor | null = { startDate: null, endDate: "2026-11-29", oldestDate: "2026-11-29", offset: 0, pages: 0 };
+  while (cursor !== null) {
+    const { oldestDate, offset, pages } = cursor;
+    const found = sorted.filter((activity) => day(activity) <= oldestDate);
+    const activities = found.slice(offset, offset + pageSize(pages));
+    const next = nextCursor(cursor, { activities, offset, total: found.length });
+    const result: TransactionsResult = await writePage(sql, accountId, activities, { seam, next });
+    seam = result.seam;
+    cursor = next;
+    add(done, result);
   }
   return done;
 }

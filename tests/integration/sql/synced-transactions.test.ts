@@ -5,6 +5,7 @@ import {
   seedAccounts,
   storedState,
   writePage,
+  writePages,
   writeReading,
 } from "@/tests/integration/sql/synced-data-rows";
 import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
@@ -22,7 +23,10 @@ beforeEach(async () => {
   [account = ""] = await seedAccounts(database.sql, `user-${users}`);
 });
 
-const read = (...pages: Activity[][]) => writeReading(database.sql, account, pages);
+/** Pages that follow each other row by row; one page is the whole answer. */
+const read = (...pages: Activity[][]) => writePages(database.sql, account, pages);
+/** As the worker reads: the next page begins at the oldest day of the page before. */
+const readInSteps = (size: number, history: Activity[]) => writeReading(database.sql, account, history, () => size);
 
 /** Row ids by provider id, oldest row first. */
 async function rows(): Promise<(string | null)[]> {
@@ -157,37 +161,47 @@ describe("transactions without ids", () => {
 });
 
 describe("a day that two pages share", () => {
-  const [before, after] = [trade("before", { tradeDate: day(21) }), trade("after", { tradeDate: day(19) })];
+  const before = trade("before", { tradeDate: day(21) });
+  const after = trade("after", { tradeDate: day(19) });
+  const ways = [
+    { way: "page behind page", write: (a: Activity, b: Activity) => read([before, a], [b, after]) },
+    { way: "the day begun again", write: (a: Activity, b: Activity) => readInSteps(3, [before, a, b, after]) },
+    {
+      way: "the day begun again, longer than a page",
+      write: (a: Activity, b: Activity) => readInSteps(2, [before, a, b, after]),
+    },
+    { way: "one row a page", write: (a: Activity, b: Activity) => readInSteps(1, [before, a, b, after]) },
+  ];
+  const nothing = { inserted: 0, updated: 0, adopted: 0 };
 
-  it("keeps both of two equal trades, at the first reading and at every other", async () => {
-    expect(await read([before, trade("a")], [trade("b"), after])).toMatchObject({ inserted: 4 });
-    expect(await read([before, trade("a")], [trade("b"), after])).toMatchObject({ unchanged: 4 });
-    expect(await read([before], [trade("a")], [trade("b")], [after])).toMatchObject({ unchanged: 4 });
+  it.each(ways)("keeps both of two equal trades, at the first reading and at every other: $way", async ({ write }) => {
+    expect(await write(trade("a"), trade("b"))).toMatchObject({ inserted: 4 });
+    expect(await write(trade("a"), trade("b"))).toMatchObject(nothing);
+    expect(await write(trade("b"), trade("a"))).toMatchObject(nothing);
     expect((await rows()).toSorted()).toEqual(["a", "after", "b", "before"]);
   });
 
-  it.each([
-    { pages: "the first page has the new id", list: [trade("new"), trade("b")] },
-    { pages: "the second page has the new id", list: [trade("b"), trade("new")] },
-  ])("adopts an id that was issued anew: $pages", async ({ list: [first, second] }) => {
+  it.each(ways)("adopts an id that was issued anew, on whichever page: $way", async ({ write }) => {
     await read([before, trade("a"), trade("b"), after]);
     const ids = [await rowIdOf("a"), await rowIdOf("b")];
-    if (first === undefined || second === undefined) throw new Error("two trades");
-    expect(await read([before, first], [second, after])).toEqual({ inserted: 0, updated: 0, adopted: 1, unchanged: 3 });
+    expect(await write(trade("new"), trade("b"))).toMatchObject({ inserted: 0, updated: 0, adopted: 1 });
     expect([await rowIdOf("new"), await rowIdOf("b")]).toEqual(ids);
+    expect(await write(trade("b"), trade("newest"))).toMatchObject({ inserted: 0, updated: 0, adopted: 1 });
+    expect([await rowIdOf("newest"), await rowIdOf("b")]).toEqual(ids);
     expect(await rows()).toHaveLength(4);
   });
 
-  it("keeps a new equal trade apart from one that comes with a later page", async () => {
+  it.each(ways)("keeps a new equal trade apart from one that comes with a later page: $way", async ({ write }) => {
     await read([before, trade("a"), after]);
     const id = await rowIdOf("a");
-    expect(await read([before, trade("b")], [trade("a"), after])).toMatchObject({ inserted: 1, adopted: 0 });
+    expect(await write(trade("b"), trade("a"))).toMatchObject({ inserted: 1, adopted: 0 });
     expect(await rowIdOf("a")).toBe(id);
+    expect(await rows()).toHaveLength(4);
   });
 
-  it("keeps two equal trades without ids apart", async () => {
-    await read([before, trade(null)], [trade(null), after]);
-    expect(await read([before, trade(null)], [trade(null), after])).toMatchObject({ unchanged: 4 });
+  it.each(ways)("keeps two equal trades without ids apart: $way", async ({ write }) => {
+    expect(await write(trade(null), trade(null))).toMatchObject({ inserted: 4 });
+    expect(await write(trade(null), trade(null))).toMatchObject(nothing);
     expect(await rows()).toHaveLength(4);
   });
 
@@ -199,46 +213,60 @@ describe("a day that two pages share", () => {
     expect(await rows()).toHaveLength(3);
   });
 
-  it("is every day of a page that is not in order", async () => {
-    const [early, late] = [trade("a", { tradeDate: day(3) }), trade("b", { tradeDate: day(9) })];
-    const twin = trade("twin", { tradeDate: day(9) });
-    await read([early, late], [twin]);
-    expect(await read([early, late], [twin])).toMatchObject({ unchanged: 3 });
-    expect(await rows()).toHaveLength(3);
-  });
-
   it("is also the lack of a day: undated trades are told apart at the last page", async () => {
     const undated = (id: string) => trade(id, { tradeDate: null });
-    await read([before, undated("a")], [undated("b")]);
-    expect(await read([before, undated("new")], [undated("b")])).toMatchObject({ adopted: 1, unchanged: 2 });
+    await readInSteps(2, [before, undated("a"), undated("b")]);
+    expect(await readInSteps(2, [before, undated("new"), undated("b")])).toMatchObject({ adopted: 1, inserted: 0 });
     const ids = [await rowIdOf("new"), await rowIdOf("b")];
-    expect(await read([before, undated("third")], [undated("new"), undated("b")])).toMatchObject({ inserted: 1 });
+    expect(await readInSteps(2, [before, undated("third"), undated("new"), undated("b")])).toMatchObject({
+      inserted: 1,
+    });
     expect([await rowIdOf("new"), await rowIdOf("b")]).toEqual(ids);
+  });
+
+  it("leaves a row that it cannot judge to the next page, and writes all others at once", async () => {
+    await read([before, trade("a"), after]);
+    const next = { oldestDate: day(20), offset: 0 };
+    const rows = [
+      trade("new", { tradeDate: day(21), description: "another" }),
+      trade("b"),
+      trade(null, { description: "yet another" }),
+    ];
+    expect(await writePage(database.sql, account, rows, { seam: null, next })).toMatchObject({
+      inserted: 2,
+      left: 1,
+      seam: null,
+    });
   });
 });
 
-describe("a history that changes while it is read (B97)", () => {
-  it("repeats rows when one is added at the top, and each is stored once", async () => {
-    const list = [20, 19, 19, 18].map((d, index) => trade(`id-${index}`, { tradeDate: day(d) }));
-    const [a, b, c, d] = list;
-    if (!a || !b || !c || !d) throw new Error("four trades");
-    // After the first page [a, b] a new one came in at the top, so the second page begins with b again.
-    await read([a, b], [b, c], [d]);
-    expect((await rows()).toSorted()).toEqual(["id-0", "id-1", "id-2", "id-3"]);
-    expect(await read([trade("new", { tradeDate: day(20) }), a], [b, c], [d])).toMatchObject({
-      inserted: 1,
-      unchanged: 4,
-    });
+// B97
+describe("a history that changes while it is read", () => {
+  it("stores each row once when a page begins again with rows that are known, and when rows above are gone", async () => {
+    const [x, a, b, c] = [20, 19, 19, 18].map((d, index) => trade(`id-${index}`, { tradeDate: day(d) }));
+    if (!x || !a || !b || !c) throw new Error("four trades");
+    const next = { oldestDate: day(19), offset: 0 };
+    await writePage(database.sql, account, [x, a], { seam: null, next });
+    // Meanwhile x went away and a newer one came in: both above the day at which the next page begins.
+    expect(await writePage(database.sql, account, [a, b, c])).toMatchObject({ inserted: 2, unchanged: 1 });
+    const newer = trade("newer", { tradeDate: day(21) });
+    expect(await read([newer, a, b, c])).toMatchObject({ inserted: 1, unchanged: 3 });
+    expect((await rows()).toSorted()).toEqual(["id-0", "id-1", "id-2", "id-3", "newer"]);
+  });
+
+  it("repeats a row within a long day, and it is stored once", async () => {
+    await read([trade("a"), trade("b")], [trade("b"), trade("c")]);
+    expect((await rows()).toSorted()).toEqual(["a", "b", "c"]);
   });
 
   it("is complete after a rerun when the run broke off between two pages", async () => {
-    const pages = Array.from({ length: 5 }, (_, page) => [
-      trade(`${page}-a`, { tradeDate: day(20 - page) }),
-      trade(`${page}-b`, { tradeDate: day(20 - page) }),
-    ]);
-    const first = await writePage(database.sql, account, pages[0] ?? [], { seam: null, last: false });
-    await writePage(database.sql, account, pages[1] ?? [], { seam: first.seam, last: false });
-    expect(await read(...pages)).toEqual({ inserted: 6, updated: 0, adopted: 0, unchanged: 4 });
+    const history = Array.from({ length: 10 }, (_, index) =>
+      trade(`id-${index}`, { tradeDate: day(20 - Math.floor(index / 2)) }),
+    );
+    const next = { oldestDate: day(19), offset: 0 };
+    await writePage(database.sql, account, history.slice(0, 3), { seam: null, next });
+    expect(await readInSteps(3, history)).toMatchObject({ inserted: 7, updated: 0, adopted: 0 });
+    expect(await rows()).toHaveLength(10);
   });
 });
 
@@ -255,7 +283,7 @@ it("two writers of one page without any lock leave one row a trade; the loser fa
 it.each([null, {}, "[]"])("rows that are no list are refused and write nothing: %j", async (value) => {
   const { sql } = database;
   await expect(sql`
-    select public.snaptrade_write_transactions(${account}, ${value === null ? null : sql.json(value)}, null, true)
+    select public.snaptrade_write_transactions(${account}, ${value === null ? null : sql.json(value)}, null, null)
   `).rejects.toMatchObject({ code: "22023" });
 });
 
