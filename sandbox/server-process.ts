@@ -1,5 +1,6 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import type { Readable, Writable } from "node:stream";
 
 export type ServerProcess = {
   pid: number;
@@ -30,23 +31,40 @@ const STOP_TIMEOUT_MS = 10_000;
  */
 const RUN_UNTIL_PARENT_DIES = 'exec 3<&0; (read -r _ <&3 || kill -s INT $$) & exec "$@" 3<&- </dev/null';
 
+export type TiedProcess = {
+  child: ChildProcessByStdio<Writable, Readable, Readable>;
+  /** Resolves when it has ended, whoever ended it. */
+  exited: Promise<void>;
+};
+
+export type TiedOptions = { cwd: string; env: NodeJS.ProcessEnv; user?: { uid: number; gid: number } | undefined };
+
 /**
- * Starts a server and waits for its ready line. It lives in a process group of its own, so that a Ctrl-C at the
- * terminal reaches it only through its owner, in the owner's order; it never outlives its owner.
- * @throws with the last output of the server when it ends, or says nothing, before it is ready
+ * Starts a process that never outlives this one. It lives in a process group of its own, so that a Ctrl-C at the
+ * terminal reaches it only through its owner, in the owner's order.
  */
-export async function startServerProcess(server: ServerCommand): Promise<ServerProcess> {
-  const child = spawn("/bin/sh", ["-c", RUN_UNTIL_PARENT_DIES, "sh", server.command, ...server.args], {
+export function spawnTied(command: string, args: string[], { cwd, env, user }: TiedOptions): TiedProcess {
+  const child = spawn("/bin/sh", ["-c", RUN_UNTIL_PARENT_DIES, "sh", command, ...args], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: true,
-    cwd: "/",
-    env: { ...process.env, LC_ALL: "C", TZ: "UTC" },
-    ...server.user,
+    cwd,
+    env,
+    ...user,
   });
+  child.stdin.on("error", () => undefined);
   const exited = once(child, "exit").then(() => {
     child.stdin.end("ended\n");
   });
-  child.stdin.on("error", () => undefined);
+  return { child, exited };
+}
+
+/**
+ * Starts a server and waits for its ready line.
+ * @throws with the last output of the server when it ends, or says nothing, before it is ready
+ */
+export async function startServerProcess(server: ServerCommand): Promise<ServerProcess> {
+  const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
+  const { child, exited } = spawnTied(server.command, server.args, { cwd: "/", env, user: server.user });
 
   let output = "";
   const ready = new Promise<void>((resolve) => {

@@ -3,6 +3,7 @@ import { chown, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { isAlive } from "@/sandbox/is-alive";
 import { type PostgresBinaries, temporaryFolder } from "@/sandbox/postgres/binaries";
 
 const run = promisify(execFile);
@@ -45,14 +46,5 @@ async function removeLeftovers(): Promise<void> {
     if (!name.startsWith(ourPrefix())) continue;
     const owner = Number.parseInt(name.slice(ourPrefix().length), 10);
     if (Number.isInteger(owner) && !isAlive(owner)) await rm(path.join(parent, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

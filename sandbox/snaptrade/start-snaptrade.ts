@@ -10,7 +10,7 @@ import { answerApiCall, type Provider } from "@/sandbox/snaptrade/provider-route
 import { RateLimits } from "@/sandbox/snaptrade/rate-limits";
 import type { Reply } from "@/sandbox/snaptrade/reply";
 import { seededRandom } from "@/sandbox/snaptrade/seeded-random";
-import { type SimAccount, seedWorld } from "@/sandbox/snaptrade/world";
+import { type SimAccount, type SimConnection, seedWorld } from "@/sandbox/snaptrade/world";
 
 export type { SimState } from "@/sandbox/snaptrade/control-routes";
 export type { SimAccount } from "@/sandbox/snaptrade/world";
@@ -41,6 +41,9 @@ export type RunningSnapTrade = {
   /** Gives the account a new upstream version that shows in the data. Throws for an unknown account. */
   bumpAccount(id: string, workType: WorkType): void;
   users(): { userId: string; userSecret: string }[];
+  /** Snapshots of all connections and accounts, in the order of their ids. */
+  connections(): SimConnection[];
+  accounts(): SimAccount[];
 };
 
 const MINUTE_MS = 60_000;
@@ -96,6 +99,8 @@ export async function startSnapTrade(options: SnapTradeOptions): Promise<Running
       if (bump(id, workType) === undefined) throw new Error(`No account ${id} in the simulator: it has ${accounts}`);
     },
     users: () => [...world.users.values()],
+    connections: () => [...world.connections.values()],
+    accounts: () => [...world.accounts.values()],
   };
 }
 

@@ -1,0 +1,177 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { applyMigrations } from "@/sandbox/postgres/apply-migrations";
+import { startPostgres } from "@/sandbox/postgres/start-postgres";
+import { type RunningQStash, startQStash } from "@/sandbox/qstash/start-qstash";
+import { startRedis } from "@/sandbox/redis/start-redis";
+import { startRedisFront } from "@/sandbox/redis/start-redis-front";
+import { serviceEnv } from "@/sandbox/service-env";
+import { type RunningSnapTrade, startSnapTrade } from "@/sandbox/snaptrade/start-snaptrade";
+import { appEnv } from "@/sandbox/stack/app-env";
+import { ensureBuilt } from "@/sandbox/stack/build-app";
+import type { Closers } from "@/sandbox/stack/closers";
+import { callCron, runCrons } from "@/sandbox/stack/crons";
+import { assertUsable, type Ports } from "@/sandbox/stack/ports";
+import { type AppMode, type RunningApp, runApp } from "@/sandbox/stack/run-app";
+import { seedDatabase } from "@/sandbox/stack/seed-database";
+import { installSupabaseBase } from "@/sandbox/supabase/install-base";
+import { startSupabase } from "@/sandbox/supabase/start-supabase";
+
+export type StackOptions = {
+  ports: Ports;
+  accounts: number;
+  /** Told to the simulator and to the app. */
+  rateLimitPerMinute: number;
+  app: AppMode;
+  /** Wins over everything that the sandbox would set for the app. */
+  env: Record<string, string>;
+  redisUrl?: string | undefined;
+  databaseUrl?: string | undefined;
+  /** The accounts exist and were never synced. */
+  fresh: boolean;
+  /** Calls the crons on their schedule; otherwise nobody does. */
+  crons: boolean;
+};
+
+export type RunningStack = {
+  app: RunningApp;
+  supabase: { url: string; secretKey: string; publishableKey: string; databaseUrl: string };
+  redis: { url: string; token: string };
+  qstash: RunningQStash;
+  qstashKeys: typeof QSTASH_KEYS;
+  snaptrade: RunningSnapTrade;
+  snaptradeKeys: typeof SNAPTRADE_KEYS;
+  cronSecret: string;
+  /** Where everything stands that the app prints. */
+  appLog: string;
+  callCron(path: string): Promise<number>;
+};
+
+const QSTASH_KEYS = {
+  token: "sandbox-qstash-token",
+  currentSigningKey: "sig_sandbox_current",
+  nextSigningKey: "sig_sandbox_next",
+};
+const SNAPTRADE_KEYS = { clientId: "SANDBOXCLIENT", consumerKey: "sandbox-consumer-key" };
+const CRON_SECRET = "sandbox-cron-secret";
+const WEBHOOK_PATH = "/api/snaptrade/webhook";
+
+/**
+ * Starts everything that the service needs, and the service: Postgres with the migrations and seeded accounts, the
+ * Supabase API, Redis behind its front, QStash, SnapTrade, the app. Each part is handed to `closers` as soon as it runs,
+ * so that a start can be given up at any moment.
+ * @throws when a port is taken, the build or a migration fails, or the app refuses its environment
+ */
+export async function startStack(options: StackOptions, closers: Closers): Promise<RunningStack> {
+  const { ports, rateLimitPerMinute } = options;
+  await assertUsable({
+    ...ports,
+    postgres: options.databaseUrl === undefined ? ports.postgres : undefined,
+    redis: options.redisUrl === undefined ? ports.redis : undefined,
+  });
+  const appUrl = `http://127.0.0.1:${ports.app}`;
+  const secretsKey = randomBytes(32);
+
+  const snaptrade = await startSnapTrade({
+    ...SNAPTRADE_KEYS,
+    port: ports.snaptrade,
+    accounts: options.accounts,
+    rateLimitPerMinute,
+    webhookUrl: `${appUrl}${WEBHOOK_PATH}`,
+  });
+  closers.add("SnapTrade", snaptrade.close);
+  const qstash = await startQStash({ ...QSTASH_KEYS, port: ports.qstash });
+  closers.add("QStash", qstash.close);
+
+  const [databaseUrl, redisUrl] = await allSettled([
+    prepareDatabase(options, snaptrade, secretsKey, closers),
+    prepareRedis(options, closers),
+    options.app === "start" ? ensureBuilt(closers) : Promise.resolve(),
+  ]);
+  const supabase = await startSupabase({ port: ports.supabase, databaseUrl });
+  closers.add("Supabase API", supabase.close);
+  const redis = await startRedisFront({ port: ports.redisFront, redisUrl });
+  closers.add("Redis front", redis.close);
+
+  const env = serviceEnv({
+    appUrl,
+    cronSecret: CRON_SECRET,
+    secretsKey: secretsKey.toString("base64"),
+    supabase,
+    redis,
+    qstash: { url: qstash.url, ...QSTASH_KEYS },
+    snaptrade: { url: snaptrade.url, ...SNAPTRADE_KEYS, rateLimitPerMinute },
+  });
+  const logs = await mkdtemp(path.join(tmpdir(), "snaptrade-sandbox-"));
+  closers.add("app log", () => rm(logs, { recursive: true, force: true }));
+  const appLog = path.join(logs, "app.log");
+  stopIfClosing(closers);
+  const app = await runApp({
+    mode: options.app,
+    port: ports.app,
+    env: appEnv(options.app, env, options.env),
+    logFile: appLog,
+    closers,
+  });
+  const cronSecret = options.env.CRON_SECRET ?? CRON_SECRET;
+  const call = (cronPath: string) => callCron(appUrl, cronPath, cronSecret);
+  if (options.crons) closers.add("crons", runCrons(call));
+  return {
+    app,
+    supabase: {
+      url: supabase.url,
+      secretKey: supabase.secretKey,
+      publishableKey: supabase.publishableKey,
+      databaseUrl,
+    },
+    redis: { url: redis.url, token: redis.token },
+    qstash,
+    qstashKeys: QSTASH_KEYS,
+    snaptrade,
+    snaptradeKeys: SNAPTRADE_KEYS,
+    cronSecret,
+    appLog,
+    callCron: call,
+  };
+}
+
+/** A database with everything in it; its URL. */
+async function prepareDatabase(
+  options: StackOptions,
+  snaptrade: RunningSnapTrade,
+  secretsKey: Buffer,
+  closers: Closers,
+): Promise<string> {
+  const { ports, databaseUrl, fresh } = options;
+  const postgres = await startPostgres({ port: ports.postgres, databaseUrl });
+  closers.add("Postgres", postgres.close);
+  stopIfClosing(closers);
+  await installSupabaseBase(postgres.url);
+  await applyMigrations(postgres.url);
+  await seedDatabase(postgres.url, {
+    users: snaptrade.users(),
+    connections: snaptrade.connections(),
+    accounts: snaptrade.accounts(),
+    secretsKey,
+    fresh,
+  });
+  return postgres.url;
+}
+
+async function prepareRedis({ ports, redisUrl }: StackOptions, closers: Closers): Promise<string | undefined> {
+  const redis = await startRedis({ port: ports.redis, redisUrl });
+  closers.add("Redis", redis.close);
+  return redis.kind === "server" ? redis.url : undefined;
+}
+
+/** Waits for all, also when one fails: a part that is still starting must be there to be stopped. */
+async function allSettled<T extends readonly unknown[]>(works: { [I in keyof T]: Promise<T[I]> }): Promise<T> {
+  await Promise.allSettled(works);
+  return Promise.all(works);
+}
+
+function stopIfClosing(closers: Closers): void {
+  if (closers.isClosing()) throw new Error("Stopped while starting.");
+}
