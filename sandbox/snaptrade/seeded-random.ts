@@ -13,13 +13,14 @@ export type Random = {
 export function seededRandom(...words: (string | number)[]): Random {
   let state = createHash("sha256").update(words.join("\u0000")).digest().readUInt32LE(0);
 
-  const next = (): number => {
+  const word = (): number => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    return (mixed ^ (mixed >>> 14)) >>> 0;
   };
-  const int = (below: number): number => Math.floor(next() * below);
+  const int = (below: number): number => Math.floor((word() / 2 ** 32) * below);
+  const hexWord = (): string => word().toString(16).padStart(8, "0");
 
   return {
     int,
@@ -29,11 +30,13 @@ export function seededRandom(...words: (string | number)[]): Random {
       return chosen;
     },
     uuid() {
-      const hex = Array.from({ length: 8 }, () => int(0x10000).toString(16).padStart(4, "0")).join("");
-      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+      const [a, b, c, d] = [hexWord(), hexWord(), hexWord(), hexWord()];
+      return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(1, 4)}-${c.slice(4)}${d}`;
     },
     digits(count) {
-      return Array.from({ length: count }, (_, i) => (i === 0 ? 1 + int(9) : int(10))).join("");
+      let digits = String(1 + int(9));
+      while (digits.length < count) digits += String(int(10));
+      return digits;
     },
   };
 }
@@ -44,14 +47,22 @@ export function seededRandom(...words: (string | number)[]): Random {
  */
 export function awkwardDecimal(random: Random): string {
   const whole = random.digits(1 + random.int(4));
-  return random.pick([
-    `${whole}.50`,
-    `${whole}.0`,
-    `${whole}00.00`,
-    `${whole}.333333333`,
-    `${whole}.${random.digits(2)}`,
-    `123456789.123456789`,
-    `${random.digits(1)}e-8`,
-    whole,
-  ]);
+  switch (random.int(8)) {
+    case 0:
+      return `${whole}.50`;
+    case 1:
+      return `${whole}.0`;
+    case 2:
+      return `${whole}00.00`;
+    case 3:
+      return `${whole}.333333333`;
+    case 4:
+      return `${whole}.${random.digits(2)}`;
+    case 5:
+      return "123456789.123456789";
+    case 6:
+      return `${random.digits(1)}e-8`;
+    default:
+      return whole;
+  }
 }

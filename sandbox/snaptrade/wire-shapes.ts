@@ -18,7 +18,7 @@ export function accountWire(account: SimAccount, connection: SimConnection): Wir
     funding_date: null,
     opening_date: null,
     sync_status: syncStatusWire(account),
-    balance: { total: { amount: num(`${account.positions.length}15363.230`), currency: account.currency } },
+    balance: { total: { amount: num(`1${account.positions.length}5363.230`), currency: account.currency } },
     status: "open",
     raw_type: "Margin",
     account_category: "INVESTMENT",
