@@ -63,7 +63,8 @@ export async function readTransactions(service: Service, reading: Reading, jobId
       parts,
     });
     if (committed.outcome === "done") return { kind: "committed", publish: committed.publish };
-    if (committed.outcome !== "page") return { kind: committed.outcome };
+    if (committed.outcome === "gone") return { kind: "account_gone" };
+    if (committed.outcome === "fenced") return { kind: "fenced" };
     if (next === null) throw new Error("Postgres took the last page for one in the middle");
     cursor = next;
     delete parts.account;

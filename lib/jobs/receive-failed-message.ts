@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { answer } from "@/lib/http/answer";
 import { verifyQStash } from "@/lib/http/qstash-auth";
+import { reportDead } from "@/lib/jobs/end-run";
 import { publishWithSlots } from "@/lib/jobs/publish-jobs";
 import { FAILURE_PATH } from "@/lib/jobs/publisher";
 import { parseMessage } from "@/lib/jobs/receive-delivery";

@@ -1,5 +1,6 @@
 import { isAway } from "@/lib/guards/redis-scripts";
 import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
+import { reportDead } from "@/lib/jobs/end-run";
 import { listUser } from "@/lib/jobs/list-users";
 import { publishJobs, publishWithSlots } from "@/lib/jobs/publish-jobs";
 import { releaseWaiting } from "@/lib/jobs/release-waiting";

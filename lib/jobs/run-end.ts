@@ -4,12 +4,15 @@ import type { Parts } from "@/lib/store/store";
 
 /** How the reading of a run ended: what the run does with its job next. */
 export type ReadEnd =
-  /** All is read; `committed` holds the commit's answer where pages were committed on the way. */
   | { kind: "read"; parts: Parts }
+  /** Pages were committed on the way, the last one too. */
   | { kind: "committed"; publish: Publishable | null }
   | { kind: "defer"; reason: DeferReason; notBeforeMs: number; parts: Parts }
   | { kind: "fail"; status: number; reason: string; permanent: boolean; parts: Parts }
+  /** SnapTrade no longer knows the account: its jobs are to be closed. */
   | { kind: "gone" }
+  /** A page's commit found the account gone, and closed its jobs. */
+  | { kind: "account_gone" }
   | { kind: "fenced" };
 
 export type DeferReason = "cooldown" | "budget" | "busy" | "deadline";

@@ -1,21 +1,20 @@
-import type { JobMessage, Publishable } from "@/lib/domain";
-import { AWAY, isAway } from "@/lib/guards/redis-scripts";
+import type { JobMessage } from "@/lib/domain";
+import { isAway } from "@/lib/guards/redis-scripts";
+import { commitReading, endRun, type Run, reportDead } from "@/lib/jobs/end-run";
 import { publishJobs } from "@/lib/jobs/publish-jobs";
 import { type Reading, readHoldings } from "@/lib/jobs/read-holdings";
 import { readTransactions } from "@/lib/jobs/read-transactions";
-import type { ReadEnd } from "@/lib/jobs/run-end";
 import { watchLimits } from "@/lib/jobs/watch-limits";
 import type { RunOutcome } from "@/lib/jobs/worker-answer";
 import { field } from "@/lib/metrics/metric-names";
 import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
-import type { Admission, Counts, SlotId } from "@/lib/snaptrade-webhook-guards";
+import type { Admission } from "@/lib/snaptrade-webhook-guards";
 import type { Begun } from "@/lib/store/answers";
 import { StoreError } from "@/lib/store/call-function";
 import { RUN_DEADLINE_MS, RUN_LEASE_MS } from "@/lib/timings";
 
 export type Delivery = { job: JobMessage; retried: number; messageId: string | null };
-type Go = Extract<Admission, { kind: "go" }>;
 
 /** What a delivery without a known slot may call before it asks for more: holdings' three parts, one page. */
 const CALLS_WITHOUT_A_SLOT = { holdings: 3, transactions: 1 };
@@ -27,13 +26,13 @@ const CALLS_WITHOUT_A_SLOT = { holdings: 3, transactions: 1 };
  */
 export async function runJob(service: Service, delivery: Delivery): Promise<RunOutcome> {
   const { job, retried } = delivery;
-  const token = service.newId();
+  const run: Run = { job, token: service.newId(), startedAt: service.clock(), counts: {} };
   const signal = service.deadline(RUN_DEADLINE_MS);
   const admit = (replace: boolean) =>
     service.guards.claimAccountLock({
       job,
       retried,
-      token,
+      token: run.token,
       replace,
       calls: CALLS_WITHOUT_A_SLOT[job.workType],
       counts: retried > 0 && !replace ? { [field("qstash_retries")]: 1 } : {},
@@ -52,134 +51,81 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
   });
   await service.reach("run:begun");
   if (begun.outcome !== "begun") {
-    const unused =
-      admitted.kind === "go" && admitted.reserved ? { jobId: job.jobId, delivery: job.delivery, retried } : null;
-    if (begun.outcome === "already_active") service.logger.info(job, "already active for account");
-    if (begun.outcome === "dead") alertDead(service, job, "the last attempt did not end within its lease");
-    const publish = begun.outcome === "dead" && begun.publish !== null ? [begun.publish] : [];
+    const reserved = admitted.kind === "go" && admitted.reserved;
     const outcome = begun.outcome === "unknown" ? "overtaken" : begun.outcome;
-    await end(service, job, { token, began: false, unused, publish, counts: {}, outcome });
-    return outcome;
+    if (begun.outcome === "already_active") service.logger.info(job, "already active for account");
+    if (begun.outcome === "dead") reportDead(service, job, "the last attempt did not end within its lease");
+    return endRun(service, run, {
+      outcome,
+      began: false,
+      publish: begun.outcome === "dead" ? begun.publish : null,
+      unused: reserved ? { jobId: job.jobId, delivery: job.delivery, retried } : null,
+    });
   }
 
   // Postgres let a run begin whose lock another one seems to hold: that one is past its lease, or Redis lost track.
   if (admitted.kind === "held") admitted = await admit(true);
-  if (isAway(admitted) || admitted.kind === "held") return giveBack(service, job, begun, token);
+  if (isAway(admitted) || admitted.kind === "held") return giveBack(service, run, begun);
   if (admitted.kind === "defer") {
     const { waitMs, notBeforeMs, reason } = admitted;
     const deferred = await service.store.defer({ ...job, fence: begun.fence, notBeforeMs });
     service.logger.info({ ...job, waitMs, reason }, "Job deferred");
-    const publish = deferred.outcome === "deferred" ? [deferred.publish] : [];
-    await end(service, job, { token, began: true, unused: null, publish, counts: {}, outcome: "deferred" });
-    return "deferred";
+    return endRun(service, run, {
+      outcome: "deferred",
+      began: true,
+      publish: deferred.outcome === "deferred" ? deferred.publish : null,
+    });
   }
-  if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, job, begun, token);
+  if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, run, begun);
   await service.reach("run:unqueued");
-  return read(service, job, begun, admitted, token, signal);
+  return readAndCommit(service, run, begun, admitted, signal);
 }
 
-async function read(
+async function readAndCommit(
   service: Service,
-  job: JobMessage,
+  run: Run,
   begun: Begun,
-  admitted: Go,
-  token: string,
+  admitted: Extract<Admission, { kind: "go" }>,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
-  const watch = watchLimits(service, job.accountId, admitted.limit);
-  let ended: { outcome: RunOutcome; publish: Publishable | null };
+  const { job } = run;
   try {
+    const watch = watchLimits(service, job.accountId, admitted.limit);
+    run.counts = watch.counts;
+    const { userId } = begun;
+    const userSecret = decryptSecret(begun.secretCiphertext ?? "", service.env.snaptrade.secretsKeys, userId);
     const reading: Reading = {
       accountId: job.accountId,
-      user: {
-        userId: begun.userId,
-        userSecret: decryptSecret(begun.secretCiphertext ?? "", service.env.snaptrade.secretsKeys, begun.userId),
-      },
+      user: { userId, userSecret },
       begun,
       calls: { left: admitted.calls },
       watch,
       signal,
     };
-    const readEnd =
+    const read =
       job.workType === "holdings"
         ? await readHoldings(service, reading)
         : await readTransactions(service, reading, job.jobId);
     await service.reach("run:read");
-    ended = await commit(service, job, begun, readEnd, watch.counts);
+    const ended = await commitReading(service, run, begun, read);
+    await service.reach("run:committed");
+    return endRun(service, run, { ...ended, began: true });
   } catch (error) {
     // Postgres away: the lease ends the run. Anything else is a failed attempt, so that it cannot repeat for ever.
     service.logger.error({ ...job, error }, "Run failed unexpectedly");
     if (error instanceof StoreError && error.away) {
-      await end(service, job, {
-        token,
-        began: true,
-        unused: null,
-        publish: [],
-        counts: watch.counts,
-        outcome: "postgres_away",
-      });
-      return "postgres_away";
+      return endRun(service, run, { outcome: "postgres_away", began: true, publish: null });
     }
-    const reason = error instanceof Error ? error.message.slice(0, 500) : "unknown";
-    const failed = await commit(
-      service,
-      job,
-      begun,
-      { kind: "fail", status: 0, reason: `unexpected: ${reason}`, permanent: false, parts: {} },
-      watch.counts,
-    );
-    ended = { ...failed, outcome: failed.outcome === "failed" ? "unexpected" : failed.outcome };
-  }
-  await service.reach("run:committed");
-  const publish = ended.publish === null ? [] : [ended.publish];
-  await end(service, job, { token, began: true, unused: null, publish, counts: watch.counts, outcome: ended.outcome });
-  return ended.outcome;
-}
-
-/** The one write that ends a run, under its fence (I4): what was read, what becomes of the job, what is published next. */
-async function commit(
-  service: Service,
-  job: JobMessage,
-  begun: Begun,
-  readEnd: ReadEnd,
-  counts: Counts,
-): Promise<{ outcome: RunOutcome; publish: Publishable | null }> {
-  const { store, logger } = service;
-  const { jobId, workType, accountId } = job;
-  const fenced = { jobId, workType, accountId, fence: begun.fence };
-  switch (readEnd.kind) {
-    case "read": {
-      const done = await store.commitHoldings({ ...fenced, parts: readEnd.parts });
-      if (done.outcome === "done") return { outcome: "done", publish: done.publish };
-      return { outcome: done.outcome === "gone" ? "gone" : "overtaken", publish: null };
-    }
-    case "committed":
-      return { outcome: "done", publish: readEnd.publish };
-    case "defer": {
-      const { reason, notBeforeMs, parts } = readEnd;
-      const deferred = await store.defer({ ...job, fence: begun.fence, notBeforeMs, parts });
-      counts[field("jobs_deferred", reason)] = 1;
-      logger.info({ ...job, reason, notBeforeMs }, "Job deferred");
-      return deferred.outcome === "deferred"
-        ? { outcome: "deferred", publish: deferred.publish }
-        : { outcome: "overtaken", publish: null };
-    }
-    case "fail": {
-      const { status, reason, permanent, parts } = readEnd;
-      const maxAttempts = service.env.limits.jobMaxAttempts;
-      const failed = await store.fail({ ...fenced, error: reason, status, permanent, maxAttempts, parts });
-      if (failed.outcome === "fenced") return { outcome: "overtaken", publish: null };
-      if (failed.outcome === "dead") alertDead(service, job, reason);
-      else logger.warn({ ...job, status, reason, attempts: begun.attempts }, "Attempt failed");
-      return { outcome: failed.outcome, publish: failed.publish };
-    }
-    case "gone": {
-      const closed = await store.close(fenced);
-      logger.info(job, "SnapTrade no longer knows the account; its job is closed");
-      return { outcome: closed.outcome === "gone" ? "gone" : "overtaken", publish: null };
-    }
-    case "fenced":
-      return { outcome: "overtaken", publish: null };
+    const reason = `unexpected: ${error instanceof Error ? error.message.slice(0, 500) : "no error"}`;
+    const failed = await commitReading(service, run, begun, {
+      kind: "fail",
+      status: 0,
+      reason,
+      permanent: false,
+      parts: {},
+    });
+    const outcome = failed.outcome === "failed" ? "unexpected" : failed.outcome;
+    return endRun(service, run, { ...failed, outcome, began: true });
   }
 }
 
@@ -189,51 +135,22 @@ async function deferBeforeBegin(
   job: JobMessage,
   admitted: Extract<Admission, { kind: "defer" }>,
 ): Promise<RunOutcome> {
-  const deferred = await service.store.defer({ ...job, notBeforeMs: admitted.notBeforeMs });
+  const { waitMs, reason, reserved, notBeforeMs } = admitted;
+  const deferred = await service.store.defer({ ...job, notBeforeMs });
   if (deferred.outcome !== "deferred") {
-    const unused: SlotId[] = admitted.reserved ? [{ jobId: job.jobId, delivery: job.delivery + 1, retried: 0 }] : [];
+    const unused = reserved ? [{ jobId: job.jobId, delivery: job.delivery + 1, retried: 0 }] : [];
     await service.guards.giveBackSlots(unused, { [field("runs", "overtaken")]: 1 });
     return "overtaken";
   }
-  service.logger.info({ ...job, waitMs: admitted.waitMs, reason: admitted.reason }, "Job deferred");
-  await publishJobs(service, [deferred.publish], [admitted.waitMs]);
+  service.logger.info({ ...job, waitMs, reason }, "Job deferred");
+  await publishJobs(service, [deferred.publish], [waitMs]);
   return "deferred";
 }
 
 /** Redis gave no positive answer: the run reads nothing, spends no attempt, and its delivery comes again. */
-async function giveBack(service: Service, job: JobMessage, begun: Begun, token: string): Promise<RunOutcome> {
-  const { jobId, workType, accountId } = job;
+async function giveBack(service: Service, run: Run, begun: Begun): Promise<RunOutcome> {
+  const { jobId, workType, accountId } = run.job;
   const given = await service.store.giveBack({ jobId, workType, accountId, fence: begun.fence });
-  const publish = given.outcome === "given_back" && given.publish !== null ? [given.publish] : [];
-  await end(service, job, { token, began: true, unused: null, publish, counts: {}, outcome: "redis_away" });
-  return "redis_away";
-}
-
-type End = {
-  token: string;
-  began: boolean;
-  unused: SlotId | null;
-  publish: Publishable[];
-  counts: Counts;
-  outcome: RunOutcome;
-};
-
-async function end(service: Service, job: JobMessage, given: End): Promise<void> {
-  const { outcome, counts, ...rest } = given;
-  const waits = await service.guards.releaseAccountLock({
-    job,
-    ...rest,
-    counts: {
-      ...counts,
-      [field("runs", outcome)]: 1,
-      ...(outcome === "already_active" ? { [field("active_lock_skips")]: 1 } : {}),
-    },
-  });
-  await service.reach("run:released");
-  await publishJobs(service, given.publish, isAway(waits) ? AWAY : waits);
-  await service.reach("run:published");
-}
-
-function alertDead(service: Service, job: JobMessage, reason: string): void {
-  service.logger.error({ ...job, reason, alert: "job_dead" }, "Job dead: replay it once the reason is mended");
+  const publish = given.outcome === "given_back" ? given.publish : null;
+  return endRun(service, run, { outcome: "redis_away", began: true, publish });
 }

@@ -22,8 +22,11 @@ export type WebhookEvent = {
   eventTimestampMs: number;
   /** UTC with the microseconds that were sent, as Postgres `timestamptz` reads it. */
   eventTimestamp: string;
-  /** Parts that the provider itself says it failed to update: their data must not be trusted to be new. */
-  failedParts: HoldingsPart[];
+  /**
+   * Parts that the provider itself failed to update: their data must not be trusted to be new. Empty where it says that all
+   * went well; null where it says nothing, which must not be taken for the former.
+   */
+  failedParts: HoldingsPart[] | null;
   /** The body without `webhookSecret`, every other field and number as it came. For a `json` column: `jsonb` refuses NUL. */
   payload: string;
 };
@@ -40,11 +43,13 @@ type UnroutableReason = `no ${IdName} id` | `${IdName} id of another form`;
 
 /** A text that says something; anything else is as good as absent, so that no schema drift refuses an event. */
 const text = z.string().min(1).nullable().catch(null);
-const failed = z
-  .object({ success: z.literal(false) })
-  .transform(() => true)
-  .catch(false);
-const noneFailed = { positions: false, balances: false, orders: false, total_value: false };
+/** Whether a part went well, null where nothing readable is said of it. */
+const part = z
+  .object({ success: z.boolean() })
+  .transform(({ success }) => success)
+  .nullable()
+  .catch(null);
+const saysNothing = { positions: null, balances: null, orders: null, total_value: null };
 
 const wireEvent = z.object({
   webhookId: text,
@@ -56,11 +61,11 @@ const wireEvent = z.object({
   connectionId: text,
   userId: text,
   details: z
-    .object({ positions: failed, balances: failed, orders: failed, total_value: failed } satisfies Record<
+    .object({ positions: part, balances: part, orders: part, total_value: part } satisfies Record<
       HoldingsPart,
       unknown
     >)
-    .catch(noneFailed),
+    .catch(saysNothing),
 });
 
 /**
@@ -97,7 +102,7 @@ export function parseEvent(value: JsonObject, canonical: string, now: number, ma
     userId: idOrNull(given.user),
     eventTimestampMs,
     eventTimestamp,
-    failedParts: HOLDINGS_PARTS.filter((part) => wire.details[part]),
+    failedParts: failedPartsOf(wire.details),
     payload: renderJson(withoutSecret(value)),
   };
 
@@ -107,6 +112,11 @@ export function parseEvent(value: JsonObject, canonical: string, now: number, ma
   if (neededId === null) return { kind: "unroutable", event, reason: `no ${needs} id` };
   if (!isId(neededId)) return { kind: "unroutable", event, reason: `${needs} id of another form` };
   return { kind: "event", event };
+}
+
+function failedPartsOf(details: Record<HoldingsPart, boolean | null>): HoldingsPart[] | null {
+  const told = HOLDINGS_PARTS.filter((name) => details[name] !== null);
+  return told.length === 0 ? null : told.filter((name) => details[name] === false);
 }
 
 /** A date alone is no moment: the age of such an event cannot be told. */

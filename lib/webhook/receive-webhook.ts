@@ -62,7 +62,7 @@ async function take(
   const row = eventRow(event, unroutable);
   const key = singleKey(row);
   const claim = { webhookId: event.webhookId, nonce: service.newId(), key };
-  const claimed = await guards.claimWebhook({ ...claim, shortCut: event.failedParts.length === 0 });
+  const claimed = await guards.claimWebhook({ ...claim, shortCut: (event.failedParts ?? []).length === 0 });
   await service.reach("intake:claimed");
   if (claimed.kind === "duplicate") {
     logger.info(about(event), LINES.duplicate);
@@ -144,8 +144,7 @@ function eventRow(event: WebhookEvent, unroutable: boolean): EventRow {
     userId,
     eventTimestamp,
     payload,
-    // Only this event speaks of all parts: another one neither sets nor clears what failed.
-    failedParts: eventType === "ACCOUNT_HOLDINGS_UPDATED" ? event.failedParts : null,
+    failedParts: event.failedParts,
     effect: effectOf(event),
     unroutable,
   };

@@ -27,13 +27,13 @@ end $$;
 
 -- commit of one page of transactions: {jobId, workType, accountId, fence, rows, cursor (of the next page, or null after
 --   the last), watermark (date, with the last page), pages (of the whole run), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
--- Each page stands under the fence; only the last one moves the watermark.
+-- Each page stands under the fence; only the last one moves the watermark. The cursor carries the seam that the writer of
+-- rows wants back with the next page.
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_written jsonb;
-  v_first boolean;
 begin
   select * into v_job from public.snaptrade_hold_fence(request);
   if v_job.id is null then
@@ -44,9 +44,12 @@ begin
     return jsonb_build_object('outcome', 'gone');
   end if;
   perform public.snaptrade_write_parts(v_job, request -> 'parts');
-  v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows');
+  v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows',
+    (select a.transactions_cursor -> 'seam' from public.snaptrade_accounts a where a.account_id = v_job.account_id),
+    request -> 'cursor');
   if jsonb_typeof(request -> 'cursor') = 'object' then
-    update public.snaptrade_accounts set transactions_cursor = request -> 'cursor', transactions_fence = v_job.fence,
+    update public.snaptrade_accounts set transactions_fence = v_job.fence,
+      transactions_cursor = (request -> 'cursor') || jsonb_build_object('seam', v_written -> 'seam'),
       transactions_pages = greatest(1, (request ->> 'pagesLeft')::integer)
     where account_id = v_job.account_id;
     return jsonb_build_object('outcome', 'page', 'written', v_written);

@@ -230,8 +230,8 @@ describe("failed parts", () => {
     [{ orders: [{ success: false }] }],
     [{ positions: { success: "false" } }],
     [{ positions: null }],
-  ])("are none where details are %j", (details) => {
-    expect(eventOf(parse({ details })).failedParts).toEqual([]);
+  ])("are unknown, not none, where details are %j", (details) => {
+    expect(eventOf(parse({ details })).failedParts).toBeNull();
   });
 });
 
