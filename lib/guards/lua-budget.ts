@@ -3,8 +3,9 @@
  *
  * GCRA: `tat` is the theoretical time of the next call. A reservation of n calls starts at `tat` (or up to `burst` before
  * now) and moves it by n calls. Why the burst is smaller than 5 % of the limit: a slot counts up to `late` after its time,
- * so a window may hold `late` more of slots than it hands out; that much is taken off the burst, and share + burst stays
- * the ceiling as the provider counts. After a flush `tat` is now: no burst, for nobody knows what was used before.
+ * and its calls come together; both let a window hold more than the pointer moves in it. That much is taken off, so that
+ * share + 5 % stays the ceiling as the provider counts (below a limit of about 100 a single job is more than the 5 %).
+ * After a flush `tat` is now: no burst, for nobody knows what was used before.
  *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
@@ -17,12 +18,14 @@ if not now then
 end
 local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 local late = window / 30
-local burst = math.max(0, 0.05 * window / share - late)
 local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate')
 local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
 local limit = tonumber(ARGV[2])
 if seen and seen < limit then limit = seen end
 local perCall = window / (limit * share)
+-- The most calls of one slot: holdings with its account, or a few pages.
+local most = math.max(4, math.floor(limit * 0.0125))
+local burst = math.max(0, 0.05 * window / share - late - most * perCall)
 local function text(n) return string.format('%.3f', n) end
 
 -- A changed limit voids the slots handed out: they were cut for another one.
@@ -36,7 +39,6 @@ if stored[5] ~= rate then
 end
 if not tat then tat = now end
 local cooldown = tonumber(redis.call('GET', COOLDOWN) or '0')
-local most = math.max(4, math.floor(limit * 0.025))
 
 local function keep(slot, at, calls, before, after)
   redis.call('SET', slot, string.format('%.0f', at) .. ':' .. calls .. ':' .. gen .. ':' .. text(before) .. ':' .. text(after),
