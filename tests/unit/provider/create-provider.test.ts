@@ -127,7 +127,7 @@ test("B81: numbers reach the caller as the wire spelt them", async () => {
 });
 
 describe("a 429 is answered at once, by one request", () => {
-  const SDK_FIRST_SLEEP_MS = 5_000;
+  const SDK_SLEEPS_MS = [5_000, 10_000, 20_000];
 
   test.each<[string, (response: ServerResponse) => void]>([
     ["with its whole body", (response) => sendJson(response, 429, '{"code":"0000"}', { "Retry-After": "7" })],
@@ -147,8 +147,8 @@ describe("a 429 is answered at once, by one request", () => {
     ],
   ])("%s", async (_, answer) => {
     const log = vi.spyOn(console, "log");
-    const { provider, requests } = await serve((_, response) => answer(response), { requestTimeoutMs: 300 });
-    const before = performance.now();
+    const timer = vi.spyOn(globalThis, "setTimeout");
+    const { provider, requests } = await serve((_, response) => answer(response), { requestTimeoutMs: 2_000 });
     expect(await provider.readBalances(USER, "acct-1", signal)).toEqual({
       kind: "throttled",
       scope: "client",
@@ -156,7 +156,7 @@ describe("a 429 is answered at once, by one request", () => {
       limits: {},
       status: 429,
     });
-    expect(performance.now() - before).toBeLessThan(SDK_FIRST_SLEEP_MS);
+    expect(timer.mock.calls.filter(([, ms]) => SDK_SLEEPS_MS.includes(ms ?? 0))).toEqual([]);
     expect(requests).toHaveLength(1);
     expect(log).not.toHaveBeenCalled();
   });
@@ -181,11 +181,11 @@ describe("no call outlives its limits", () => {
         trickle = setInterval(() => response.write("["), 5);
         response.on("close", () => clearInterval(trickle));
       },
-      { requestTimeoutMs: 100 },
+      { requestTimeoutMs: 1_000 },
     );
     const answer = await provider.readBalances(USER, "acct-1", signal);
     expect(answer).toMatchObject({ kind: "failed", status: 200, limits: { remaining: 249 } });
-    expect(answer).toHaveProperty("reason", expect.stringContaining("within 100 ms"));
+    expect(answer).toHaveProperty("reason", expect.stringContaining("within 1000 ms"));
   });
 
   test("the run's deadline stops a waiting call, and its connection", async () => {

@@ -153,6 +153,6 @@ describe("orders", () => {
     const put = "AAPL  261218P00240000";
     const before = keys(option(call, "PENDING"), option(put, "PENDING"));
     expect([...before.keys()]).toEqual(["m-1#0", "m-1#1"]);
-    expect(keys(option(put, "EXECUTED"), option(call, "ACCEPTED"))).toEqual(before);
+    expect(keys(option(put, "ACCEPTED"), option(call, "EXECUTED"))).toEqual(before);
   });
 });
