@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AttemptOutcome } from "@/sandbox/qstash/attempt";
 import { callbackMessage } from "@/sandbox/qstash/callbacks";
-import { DeadLetters } from "@/sandbox/qstash/dead-letters";
+import { DeadLetters, parseRetry } from "@/sandbox/qstash/dead-letters";
 import { Deduplication } from "@/sandbox/qstash/deduplication";
 import { Deliveries } from "@/sandbox/qstash/deliveries";
 import type { Deliverer } from "@/sandbox/qstash/delivery";
@@ -9,7 +9,7 @@ import { EventLog, type MessageEvent, type MessageState } from "@/sandbox/qstash
 import type { FaultBoard } from "@/sandbox/qstash/faults";
 import { FlowControl } from "@/sandbox/qstash/flow-control";
 import type { Message, PublishSpec } from "@/sandbox/qstash/message";
-import { parsePublish, type Refused } from "@/sandbox/qstash/publish-spec";
+import type { Refused } from "@/sandbox/qstash/publish-spec";
 import { type QueueSlot, Queues, type QueueTicket } from "@/sandbox/qstash/queues";
 import { decideRetry } from "@/sandbox/qstash/retry-decision";
 import type { VirtualClock } from "@/sandbox/qstash/virtual-clock";
@@ -32,14 +32,6 @@ type Stored = {
   slot: QueueSlot | undefined;
   cancelRequested: boolean;
 };
-
-/** Headers that concern one publish, not the message: a DLQ retry goes out at once and is no duplicate of its first life. */
-const ONCE_ONLY = new Set([
-  "upstash-deduplication-id",
-  "upstash-content-based-deduplication",
-  "upstash-delay",
-  "upstash-not-before",
-]);
 
 /** Carries messages from publish to delivered, failed or cancelled. All of it lives in memory. */
 export class Broker {
@@ -112,13 +104,10 @@ export class Broker {
   retryDeadLetter(dlqId: string, overrides: Record<string, string>): Published | Refused | undefined {
     const letter = this.deadLetters.get(dlqId);
     if (letter === undefined) return undefined;
-    const { destination, body, queueName, configuration, callerIp } = letter.message;
-    const kept = Object.entries(configuration).filter(([name]) => !ONCE_ONLY.has(name));
-    const headers = { ...Object.fromEntries(kept), ...overrides };
-    const parsed = parsePublish({ destination, headers, body, queueName });
+    const parsed = parseRetry(letter, overrides);
     if (parsed.kind === "refused") return parsed;
     this.deadLetters.remove(dlqId);
-    return this.publish(parsed.spec, callerIp);
+    return this.publish(parsed.spec, letter.message.callerIp);
   }
 
   /** Ends everything at once; calls under way are cut and their results ignored. */

@@ -1,7 +1,23 @@
 import type { AttemptOutcome } from "@/sandbox/qstash/attempt";
-import type { Message } from "@/sandbox/qstash/message";
+import type { HeaderRecord, Message } from "@/sandbox/qstash/message";
+import { type ParsedPublish, parsePublish } from "@/sandbox/qstash/publish-spec";
 
 export type DeadLetter = { dlqId: string; message: Message; outcome: AttemptOutcome };
+
+/** Headers that concern one publish, not the message: a DLQ retry goes out at once and is no duplicate of its first life. */
+const ONCE_ONLY = new Set([
+  "upstash-deduplication-id",
+  "upstash-content-based-deduplication",
+  "upstash-delay",
+  "upstash-not-before",
+]);
+
+/** What a retry from the DLQ publishes: the message as it was, with `overrides` on its configuration. */
+export function parseRetry({ message }: DeadLetter, overrides: HeaderRecord): ParsedPublish {
+  const { destination, body, queueName, configuration } = message;
+  const kept = Object.entries(configuration).filter(([name]) => !ONCE_ONLY.has(name));
+  return parsePublish({ destination, headers: { ...Object.fromEntries(kept), ...overrides }, body, queueName });
+}
 
 /** The messages that failed for good, oldest first (QStash docs, features/dlq). Nothing expires here. */
 export class DeadLetters {

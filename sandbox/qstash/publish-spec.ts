@@ -15,6 +15,8 @@ const LONGEST_RESPONSE_MS = 2 * 3_600_000;
 
 const DEFAULT_RETRIES = 3;
 const LONGEST_PERIOD_MS = 7 * 86_400_000;
+const FLOW_VALUE_RULE =
+  "Upstash-Flow-Control-Value should be either rate=X or parallelism=Y, or both as comma-separated values";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /** Set by the connection or by the emulator itself, so never forwarded. */
 const NOT_FORWARDED = /^(?:host|connection|content-length|content-type|transfer-encoding|upstash-.*)$/;
@@ -166,24 +168,20 @@ function readFlow(configuration: HeaderRecord): PublishSpec["flow"] {
 }
 
 function readFlowLimits(value: string): FlowLimits {
-  const refusal = new Refusal(
-    400,
-    "Upstash-Flow-Control-Value should be either rate=X or parallelism=Y, or both as comma-separated values",
-  );
   const limits: FlowLimits = { parallelism: undefined, rate: undefined, periodMs: 1_000 };
   for (const part of value.split(",")) {
     const [name, text = ""] = part.split("=", 2).map((side) => side.trim());
     if (name === "period") {
       const period = parseUpstashDuration(text);
-      if (period === undefined || period < 1_000 || period > LONGEST_PERIOD_MS) throw refusal;
+      if (period === undefined || period < 1_000 || period > LONGEST_PERIOD_MS) throw new Refusal(400, FLOW_VALUE_RULE);
       limits.periodMs = period;
     } else if ((name === "rate" || name === "parallelism") && /^[1-9]\d{0,8}$/.test(text)) {
       limits[name] = Number(text);
     } else {
-      throw refusal;
+      throw new Refusal(400, FLOW_VALUE_RULE);
     }
   }
-  if (limits.rate === undefined && limits.parallelism === undefined) throw refusal;
+  if (limits.rate === undefined && limits.parallelism === undefined) throw new Refusal(400, FLOW_VALUE_RULE);
   return limits;
 }
 

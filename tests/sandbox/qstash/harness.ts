@@ -117,7 +117,7 @@ export async function settled({ qstash, destination }: Stage, calls: number): Pr
         );
       }
     },
-    { timeout: 5_000, interval: 2 },
+    { timeout: 20_000, interval: 2 },
   );
 }
 
@@ -136,6 +136,6 @@ export async function until(condition: () => boolean): Promise<void> {
     () => {
       if (!condition()) throw new Error(`still not: ${condition}`);
     },
-    { timeout: 5_000, interval: 2 },
+    { timeout: 20_000, interval: 2 },
   );
 }
