@@ -1,0 +1,28 @@
+import type { Tools } from "@/lib/cli/report";
+import type { Service } from "@/lib/service";
+
+export type Operator = Tools & {
+  /** What the command said on the way. */
+  notes: string[];
+  /** How long it asked to wait, each time. */
+  waits: number[];
+};
+
+/** Somebody at a terminal that nobody looks at: waiting takes no time, `onWait` is what happens meanwhile. */
+export function operator(service: Service, onWait: (ms: number) => void | Promise<void> = () => {}): Operator {
+  const notes: string[] = [];
+  const waits: number[] = [];
+  return {
+    service,
+    notes,
+    waits,
+    terminal: {
+      note: (line) => void notes.push(line),
+      progress: () => ({ advance() {}, stop() {} }),
+      async wait(ms) {
+        waits.push(ms);
+        await onWait(ms);
+      },
+    },
+  };
+}
