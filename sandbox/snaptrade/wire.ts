@@ -5,7 +5,7 @@
 import { isLosslessNumber, LosslessNumber, parse, stringify } from "lossless-json";
 
 /** Plain `number` is for small integers of our own (codes, offsets); what stands for money or units is a LosslessNumber. */
-export type Wire = null | boolean | string | number | LosslessNumber | readonly Wire[] | WireObject;
+type Wire = null | boolean | string | number | LosslessNumber | readonly Wire[] | WireObject;
 export type WireObject = { [key: string]: Wire };
 
 /** A number that is written exactly as `text`. Throws when `text` is no JSON number. */

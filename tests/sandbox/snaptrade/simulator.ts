@@ -1,4 +1,3 @@
-import { isLosslessNumber, type LosslessNumber } from "lossless-json";
 import { Snaptrade, SnaptradeAuth } from "snaptrade-typescript-sdk";
 import { afterEach } from "vitest";
 import { type RunningSnapTrade, type SnapTradeOptions, startSnapTrade } from "@/sandbox/snaptrade/start-snaptrade";
@@ -74,11 +73,6 @@ export function asObject(value: unknown): WireObject {
 export function asList(value: unknown): WireObject[] {
   if (!Array.isArray(value)) throw new Error(`Expected a list, got ${JSON.stringify(value)}`);
   return value.map(asObject);
-}
-
-export function asNumber(value: unknown): LosslessNumber {
-  if (!isLosslessNumber(value)) throw new Error(`Expected a number, got ${JSON.stringify(value)}`);
-  return value;
 }
 
 /** One call of the control API; `body` as an object or, where the numbers' text matters, as text. */
