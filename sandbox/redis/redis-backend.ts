@@ -71,7 +71,7 @@ function pairs(results: [Error | null, unknown][] | null): Reply[] {
   return (results ?? []).map(([error, reply]) => (error === null ? toReply(reply) : toError(error)));
 }
 
-export function toReply(value: unknown): Reply {
+function toReply(value: unknown): Reply {
   if (value === null || typeof value === "string" || typeof value === "number" || Buffer.isBuffer(value)) return value;
   if (Array.isArray(value)) return value.map(toReply);
   return toError(value);

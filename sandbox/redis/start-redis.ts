@@ -17,7 +17,7 @@ export type RedisOptions = {
 };
 
 /** Logical databases, so that each test file can have one of its own. */
-export const REDIS_DATABASES = 4096;
+const DATABASES = 4096;
 
 /**
  * Starts the `redis-server` or `valkey-server` that is on PATH, on 127.0.0.1, in memory only. Without either it says so
@@ -36,7 +36,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     command,
     args: [
       ...["--port", String(port), "--bind", "127.0.0.1", "--dir", tmpdir()],
-      ...["--save", "", "--appendonly", "no", "--databases", String(REDIS_DATABASES)],
+      ...["--save", "", "--appendonly", "no", "--databases", String(DATABASES)],
     ],
     readyLine: /Ready to accept connections/,
   });

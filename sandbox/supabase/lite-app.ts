@@ -64,7 +64,7 @@ async function importLite() {
 
 const asIs = (value: string) => value;
 const isoTime = (text: string) => text.replace(" ", "T").replace(/([+-]\d\d)$/, "$1:00");
-/** lite hands JSON over as text and the driver would encode it a second time: a string that holds JSON. */
+/** lite hands JSON over as text, which the driver would encode once more: a JSON string that holds JSON. */
 const jsonText = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 const TYPES: Record<string, PostgresType> = {

@@ -3,15 +3,17 @@ import { once } from "node:events";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import { startPostgres } from "@/sandbox/postgres/start-postgres";
 
+const OWNER = fileURLToPath(new URL("./start-and-print.ts", import.meta.url));
 const started = z.object({ dataDir: z.string(), redisUrl: z.string().nullable(), pid: z.number() });
 
 it("leaves no server behind when its owner is killed, and the next start removes the files", async () => {
-  const owner = spawn(process.execPath, ["--import", "tsx", path.join(import.meta.dirname, "start-and-print.ts")], {
+  const owner = spawn(process.execPath, ["--import", "tsx", OWNER], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   const [line] = await once(createInterface(owner.stdout), "line");

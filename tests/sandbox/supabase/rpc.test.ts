@@ -39,6 +39,11 @@ describe("an argument", () => {
     expect((await call("echo", { request })).data).toEqual(request);
   });
 
+  it("arrives as its JSON type from a browser's key too, through lite", async () => {
+    expect((await local.browser().rpc("kind", { request: { a: 1 } })).data).toBe("object");
+    expect((await local.browser().rpc("kind", { request: [1] })).data).toBe("array");
+  });
+
   it("keeps every digit on its way in and out", async () => {
     const sum = await local.raw("/rest/v1/rpc/add", '{"a": 9007199254740993.10, "b": 9007199254740993}');
     expect(sum).toEqual({ status: 200, text: "18014398509481986.10" });
@@ -93,7 +98,7 @@ describe("a call", () => {
 
   it("of an unknown function, or with an unknown argument, is 404", async () => {
     expect(await call("unknown")).toMatchObject({ status: 404, error: { code: "PGRST202" } });
-    expect(await call("add", { x: 1 })).toMatchObject({ status: 404, error: { code: "PGRST202" } });
+    expect(await call("add", { a: 1, x: 1 })).toMatchObject({ status: 404, error: { code: "PGRST202" } });
   });
 
   it("that is no JSON is 400", async () => {
