@@ -1,7 +1,7 @@
 import { isLosslessNumber, LosslessNumber, parse, stringify } from "lossless-json";
 import { isDecimalText } from "@/lib/provider/decimal-text";
 
-export type ParsedJson = { ok: true; json: unknown } | { ok: false; reason: string };
+type ParsedJson = { ok: true; json: unknown } | { ok: false; reason: string };
 
 // One alternative an escape: a proper surrogate pair, a NUL or lone surrogate, anything else that is escaped.
 const ESCAPE =

@@ -3,7 +3,7 @@ import type { Clock } from "@/lib/domain";
 /** How long a cooldown may be: what to take when a 429 does not say, and the longest that is believed. */
 export type CooldownBounds = { defaultMs: number; maxMs: number };
 
-export type RetryAfterSources = {
+type RetryAfterSources = {
   /** `Retry-After`: seconds or an HTTP date (RFC 9110, 10.2.3). */
   retryAfter: string | undefined;
   /** `X-RateLimit-Reset` or `X-RateLimit-Account-Reset`: seconds until, not an epoch (SnapTrade docs, rate limiting). */

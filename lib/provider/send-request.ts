@@ -10,7 +10,7 @@ export type Sent =
   | { kind: "unanswered"; reason: string }
   | { kind: "aborted" };
 
-export type SendLimits = { timeoutMs: number; maxBodyBytes: number };
+type SendLimits = { timeoutMs: number; maxBodyBytes: number };
 
 /**
  * Sends one request and reads its whole answer within the time limit. Never throws: axios and SDK errors carry the

@@ -3,7 +3,7 @@ import { Agent as HttpsAgent } from "node:https";
 import type { CommercialApiKeyAuth, Snaptrade } from "snaptrade-typescript-sdk";
 
 export type SnapTradeSdk = Snaptrade<CommercialApiKeyAuth>;
-export type SdkOptions = { clientId: string; consumerKey: string; baseUrl: string };
+type SdkOptions = { clientId: string; consumerKey: string; baseUrl: string };
 
 /** Long enough for the calls of one run, short enough that a frozen and thawed function rarely meets a dead socket. */
 const IDLE_SOCKET_MS = 4_000;
