@@ -49,7 +49,8 @@ end $$;
 
 -- State rows are guarded by eventTimestamp: an older event never undoes a newer one. Two events of one instant: the one
 -- that keeps the data flowing wins, since a wrong "disabled" would be silent.
-create function public.snaptrade_apply_event_state(p_event jsonb) returns void
+--   p_route: an account event that waits makes no account row: whose it is cannot be told yet.
+create function public.snaptrade_apply_event_state(p_event jsonb, p_route text) returns void
 language plpgsql security invoker set search_path = '' as $$
 declare
   v_at timestamptz := (p_event ->> 'eventTimestamp')::timestamptz;
@@ -63,7 +64,7 @@ begin
     select v_connection, u.user_id from public.snaptrade_users u where u.user_id = v_user and u.deleted_at is null
     on conflict do nothing;
   end if;
-  if p_event #>> '{effect,kind}' = 'account' then
+  if p_event #>> '{effect,kind}' = 'account' and p_route = 'jobs' then
     insert into public.snaptrade_accounts (account_id, connection_id, user_id)
     select v_account, c.connection_id, coalesce(c.user_id, u.user_id)
     from (select 1) one
@@ -118,7 +119,7 @@ begin
     perform public.snaptrade_lock_key(v_key ->> 'workType', v_key ->> 'accountId');
   end loop;
   if v_route ->> 'route' <> 'ignored' then
-    perform public.snaptrade_apply_event_state(p_event);
+    perform public.snaptrade_apply_event_state(p_event, v_route ->> 'route');
   end if;
   for v_key in select k from jsonb_array_elements(v_route -> 'keys') k loop
     v_answer := public.snaptrade_accept_key(v_key ->> 'workType', v_key ->> 'accountId', 'event', jsonb_build_object(
