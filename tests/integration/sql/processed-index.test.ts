@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { MIGRATIONS_DIR } from "@/sandbox/postgres/apply-migrations";
+import { untilSomebodyWaits } from "@/tests/integration/sql/synced-data-rows";
 import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
 
 const NAME = "snaptrade_webhook_events_queued_webhook_id_unique";
@@ -61,16 +62,6 @@ const SETTLED = [
 const insertProcessed = (webhookId: string) =>
   database.sql`insert into public.snaptrade_webhook_events (webhook_id, processed) values (${webhookId}, true)`;
 
-/** A blocked statement shows in pg_locks; polling is the only way to see it from outside. */
-async function untilSomebodyWaits(): Promise<void> {
-  await expect
-    .poll(async () => (await database.sql`select count(*)::int from pg_locks where not granted`)[0]?.count, {
-      timeout: 10_000,
-      interval: 20,
-    })
-    .toBeGreaterThan(0);
-}
-
 describe("the migration", () => {
   // B76
   it("leaves the earliest processed row of an id processed, deletes nothing, and builds the index", async () => {
@@ -104,7 +95,7 @@ describe("the migration", () => {
     await writer`begin`;
     await writer`insert into public.snaptrade_webhook_events (webhook_id, processed) values ('once', true)`;
     const migrated = migrate();
-    await untilSomebodyWaits();
+    await untilSomebodyWaits(database.sql);
     await writer`commit`;
     writer.release();
     await migrated;
@@ -120,7 +111,7 @@ describe("the migration", () => {
       () => "written",
       (error: unknown) => error,
     );
-    await untilSomebodyWaits();
+    await untilSomebodyWaits(database.sql);
     expect(await events()).toHaveLength(SETTLED.length);
     await migrator`commit`;
     migrator.release();

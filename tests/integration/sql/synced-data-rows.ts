@@ -1,4 +1,5 @@
 import type postgres from "postgres";
+import { expect } from "vitest";
 import { z } from "zod";
 import { nextCursor } from "@/lib/jobs/read-transactions";
 import type { Activity, Balance, Order, Position } from "@/lib/provider/provider";
@@ -171,4 +172,15 @@ export async function storedState(sql: postgres.Sql, table: string, accountId: s
     select ctid::text, xmin::text, xmax::text, t::text as row
     from ${sql(`public.${table}`)} t where account_id = ${accountId} order by ctid`;
   return JSON.stringify(rows);
+}
+
+/** A blocked statement shows in pg_locks of its database; polling is the only way to see it from outside. */
+export async function untilSomebodyWaits(sql: postgres.Sql): Promise<void> {
+  const waiting = async () => {
+    const [row] = await sql`
+      select count(*)::int from pg_locks l join pg_stat_activity a using (pid)
+      where not l.granted and a.datname = current_database()`;
+    return row?.count;
+  };
+  await expect.poll(waiting, { timeout: 10_000, interval: 20 }).toBeGreaterThan(0);
 }
