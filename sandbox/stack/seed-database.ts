@@ -101,7 +101,7 @@ async function seedAccounts(
         excluded.detail_read_at, null, null, null, null, 1, null, null, null, null, '{}', null, null, null)`;
     if (fresh) return;
     await tx`
-      select snaptrade_write_holdings(r."accountId", r.holdings), snaptrade_write_transactions(r."accountId", r.activities, null, true)
+      select snaptrade_write_holdings(r."accountId", r.holdings), snaptrade_write_transactions(r."accountId", r.activities, null, null)
       from json_to_recordset(${asJson(rows)}::text::json) as r ("accountId" text, holdings jsonb, activities jsonb)`;
     // The last attempt was a minute ago, so that the first event of an account does not wait for the spacing.
     await tx`

@@ -54,7 +54,7 @@ const QSTASH_KEYS = {
   currentSigningKey: "sig_sandbox_current",
   nextSigningKey: "sig_sandbox_next",
 };
-const SNAPTRADE_KEYS = { clientId: "SANDBOXCLIENT", consumerKey: "sandbox-consumer-key" };
+export const SNAPTRADE_KEYS = { clientId: "SANDBOXCLIENT", consumerKey: "sandbox-consumer-key" };
 const CRON_SECRET = "sandbox-cron-secret";
 const WEBHOOK_PATH = "/api/snaptrade/webhook";
 
