@@ -30,7 +30,7 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
     const holdMs = low ? Math.min(longest, Math.max(1000, (resetSeconds ?? longest / 1000) * 1000)) : 0;
     if (throttled !== null) {
       service.logger.warn(
-        { accountId, scope: throttled.scope, retryAfterMs: throttled.retryAfterMs },
+        { accountId, scope: throttled.scope, retryAfterMs: throttled.retryAfterMs, warning: throttled.warning },
         "SnapTrade answered 429",
       );
     }
