@@ -45,7 +45,6 @@ export class Broker {
   deduplicated = 0;
   readonly #dedup: Deduplication;
   readonly #stored = new Map<string, Stored>();
-  #stopped = false;
 
   constructor(private readonly options: BrokerOptions) {
     const now = () => options.clock.now();
@@ -110,9 +109,8 @@ export class Broker {
     return this.publish(parsed.spec, letter.message.callerIp);
   }
 
-  /** Ends everything at once; calls under way are cut and their results ignored. */
+  /** Ends everything: calls under way are cut, and as flow control stays shut nothing of this broker ever starts again. */
   stop(): void {
-    this.#stopped = true;
     this.flow.stop();
     for (const { withdraw } of this.#stored.values()) withdraw();
     this.options.deliverer.abortAll();
@@ -182,7 +180,6 @@ export class Broker {
     stored.phase = "inFlight";
     this.#note(stored.message, "ACTIVE");
     const outcome = await this.#attempt(stored.message, stored.message.retried);
-    if (this.#stopped) return;
     release();
     this.#settle(stored, outcome);
   }
@@ -190,7 +187,7 @@ export class Broker {
   /** The second delivery of an at-least-once service: its outcome changes nothing. */
   async #deliverCopy(message: Message, release: () => void): Promise<void> {
     await this.#attempt(message, 0);
-    if (!this.#stopped) release();
+    release();
   }
 
   async #attempt(message: Message, retried: number): Promise<AttemptOutcome> {

@@ -1,6 +1,14 @@
-import { Client } from "@upstash/qstash";
+import { Client, Receiver } from "@upstash/qstash";
 import { expect, test } from "vitest";
-import { quietClient, type Received, setStage, settled, TOKEN, until } from "@/tests/sandbox/qstash/harness";
+import {
+  CURRENT_KEY,
+  quietClient,
+  type Received,
+  setStage,
+  settled,
+  TOKEN,
+  until,
+} from "@/tests/sandbox/qstash/harness";
 
 test("the state counts the requests of clients by kind, and not those of the control API", async () => {
   const stage = await setStage();
@@ -174,6 +182,8 @@ test("fault signWithNextKey and skewSeconds: the receiver takes the next key, an
   await settled(stage, 2);
   const [nextKey, skewed] = stage.destination.received.map(({ headers }) => String(headers["upstash-signature"]));
   expect(await stage.receiver.verify({ signature: nextKey ?? "", body: "b", url })).toBe(true);
+  const behind = new Receiver({ currentSigningKey: CURRENT_KEY, nextSigningKey: "sig_of_before", devMode: false });
+  await expect(behind.verify({ signature: nextKey ?? "", body: "b", url })).rejects.toThrow();
   await expect(stage.receiver.verify({ signature: skewed ?? "", body: "b", url })).rejects.toThrow();
   expect(await stage.receiver.verify({ signature: skewed ?? "", body: "b", url, clockTolerance: 5 })).toBe(true);
 });
