@@ -96,7 +96,6 @@ export const republishFailedAnswer = z.discriminatedUnion("outcome", [
 
 export const startSweepAnswer = z.object({ started: z.boolean() });
 export const staleKey = z.object({ ...key, calls: z.number().int(), attempted: z.string() });
-export type StaleKey = z.infer<typeof staleKey>;
 export const listStaleAnswer = z.discriminatedUnion("current", [
   z.object({ current: z.literal(true), keys: z.array(staleKey) }),
   z.object({ current: z.literal(false) }),
