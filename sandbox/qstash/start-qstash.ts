@@ -19,7 +19,6 @@ import { VirtualClock } from "@/sandbox/qstash/virtual-clock";
 /** Upstash pricing, pay-as-you-go: max parallelism. */
 const DEFAULT_GLOBAL_PARALLELISM = 100;
 
-export type { Delivery } from "@/sandbox/qstash/deliveries";
 export type { Faults, QStashState };
 
 export type QStashOptions = {
