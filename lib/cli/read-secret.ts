@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { EnvSource } from "@/lib/env";
@@ -32,7 +33,9 @@ async function askHidden(input: Input, prompt: (text: string) => void): Promise<
   const lines = createInterface({ input, output: nowhere, terminal: true });
   prompt("User secret (not shown): ");
   try {
-    return (await lines.question("")).trim();
+    // Ctrl-C and Ctrl-D close the line without an answer.
+    const closed = once(lines, "close").then(() => "");
+    return (await Promise.race([lines.question(""), closed])).trim();
   } finally {
     lines.close();
     prompt("\n");

@@ -4,12 +4,17 @@ import pc from "picocolors";
 
 /** `1 account`, `2 accounts`. */
 export function counted(n: number, what: string): string {
-  return `${n} ${what}${n === 1 || what === "more" ? "" : "s"}`;
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
 /** Text of others (an error that SnapTrade sent) must not move the cursor or end the line of a terminal. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
+}
+
+/** The beginning of a text that is too long for a table. */
+export function cut(text: string, characters: number): string {
+  return text.length > characters ? `${text.slice(0, characters - 3)}...` : text;
 }
 
 /** `in 5m`, `3h ago`; empty where there is no time. */

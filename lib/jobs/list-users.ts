@@ -7,7 +7,7 @@ import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
 
 export type Listing =
-  /** `accepted`: jobs of keys that are behind; the rest had no slot within a minute, and the sweep comes to them. */
+  /** `accepted`: jobs of keys that are behind; the rest got no slot, and the sweep comes to them. */
   | { kind: "listed"; connections: number; accounts: number; behind: number; accepted: number }
   /** The budget has no two calls free now. */
   | { kind: "no_budget" }

@@ -154,9 +154,9 @@ begin
   if v_row.id is not null then
     return jsonb_build_object('outcome', 'duplicate', 'jobIds', to_jsonb(v_row.job_ids), 'publish', '[]'::jsonb,
       'differs', false, 'queued', (
-        select jsonb_build_object('jobId', j.id, 'dueInMs', public.snaptrade_ms_until(j.due_at))
-        from public.snaptrade_sync_jobs j
-        where cardinality(v_row.job_ids) = 1 and j.id = v_row.job_ids[1] and j.status = 'queued'));
+        select case when j.status = 'queued'
+          then jsonb_build_object('jobId', j.id, 'dueInMs', public.snaptrade_ms_until(j.due_at)) end
+        from public.snaptrade_sync_jobs j where cardinality(v_row.job_ids) = 1 and j.id = v_row.job_ids[1]));
   end if;
   if (request ->> 'unroutable')::boolean then
     v_taken := jsonb_build_object('outcome', 'unroutable', 'jobIds', '[]'::jsonb, 'publish', '[]'::jsonb,
@@ -182,25 +182,28 @@ end $$;
 create function public.snaptrade_release_waiting(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
-  v_row public.snaptrade_webhook_events;
-  v_event jsonb;
+  v_row record;
   v_taken jsonb;
   v_publish jsonb := '[]';
   v_released integer := 0;
 begin
   for v_row in
-    select * from public.snaptrade_webhook_events e
+    select e.id, w.event from public.snaptrade_webhook_events e
+    cross join lateral (select jsonb_build_object('accountId', e.account_id, 'connectionId', e.connection_id,
+      'userId', e.user_id, 'eventTimestamp', e.event_timestamp, 'spacingMs', request -> 'spacingMs',
+      'effect', request #> array['effects', e.event_type]) as event) w
     where e.outcome = 'waiting' and e.finished_at is null
       and (request ->> 'userId' is null or e.user_id = request ->> 'userId')
-      and (exists (select from public.snaptrade_accounts a where a.account_id = e.account_id)
-        or e.account_id is null and exists (select from public.snaptrade_accounts a where a.connection_id = e.connection_id)
-        or exists (select from public.snaptrade_users u where u.user_id = e.user_id and e.account_id is not null and u.deleted_at is null))
-    order by e.received_at limit (request ->> 'limit')::integer for update skip locked
+      -- Only what the route lets through counts against the limit: what still waits must not hold up the rest. The
+      -- cheap conditions come first, for the route costs a function call.
+      and case
+        when exists (select from public.snaptrade_accounts a where a.account_id = e.account_id)
+          or e.account_id is null and exists (select from public.snaptrade_accounts a where a.connection_id = e.connection_id)
+          or exists (select from public.snaptrade_users u where u.user_id = e.user_id and e.account_id is not null and u.deleted_at is null)
+        then public.snaptrade_route_event(w.event) ->> 'route' <> 'waiting' end
+    order by e.received_at limit (request ->> 'limit')::integer for update of e skip locked
   loop
-    v_event := jsonb_build_object('accountId', v_row.account_id, 'connectionId', v_row.connection_id, 'userId', v_row.user_id,
-      'eventTimestamp', v_row.event_timestamp, 'spacingMs', request -> 'spacingMs',
-      'effect', request #> array['effects', v_row.event_type]);
-    v_taken := public.snaptrade_take_event(v_event);
+    v_taken := public.snaptrade_take_event(v_row.event);
     if v_taken ->> 'outcome' <> 'waiting' then
       update public.snaptrade_webhook_events set outcome = v_taken ->> 'outcome', processed = v_taken ->> 'outcome' = 'accepted',
         job_ids = array(select jsonb_array_elements_text(v_taken -> 'jobIds'))::uuid[],

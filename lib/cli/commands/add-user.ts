@@ -12,7 +12,7 @@ export type AddedUser =
       created: boolean;
       connections: number;
       accounts: number;
-      /** First jobs accepted, and keys that had no slot within a minute: the sweep comes to those. */
+      /** First jobs accepted, and keys that got no slot: the sweep comes to those. */
       jobs: number;
       left: number;
       released: number;
@@ -60,7 +60,7 @@ export async function addUserCommand(tools: Tools, user: UserEntry, waitMs: numb
 
 export function listed(facts: { connections: number; accounts: number; jobs: number; left: number; released: number }) {
   const { connections, accounts, jobs, left, released } = facts;
-  const later = left > 0 ? ` ${counted(left, "more")} found no room in the next minute: the sweep reads them.` : "";
+  const later = left > 0 ? ` ${left} more had no slot now: the sweep queues them within 15 min.` : "";
   return (
     `${counted(connections, "connection")}, ${counted(accounts, "account")}; ` +
     `${counted(jobs, "first job")} queued, ${counted(released, "waiting event")} released.${later}`

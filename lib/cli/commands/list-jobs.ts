@@ -1,6 +1,6 @@
 import pc from "picocolors";
 import type { Report, Tools } from "@/lib/cli/report";
-import { fromNow, plain, table } from "@/lib/cli/text";
+import { cut, fromNow, plain, table } from "@/lib/cli/text";
 import type { JobStatus } from "@/lib/domain";
 import type { ListedJob } from "@/lib/store/answers";
 
@@ -35,7 +35,7 @@ function jobsTable(jobs: ListedJob[], now: number): string {
       String(job.attempts),
       fromNow(job.createdAt, now),
       timeOf(job, now),
-      plain(job.lastError ?? "").slice(0, ERROR_CHARACTERS),
+      cut(plain(job.lastError ?? ""), ERROR_CHARACTERS),
     ]),
   );
 }

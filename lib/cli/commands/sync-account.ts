@@ -46,8 +46,9 @@ export async function syncAccount({ service }: Tools, accountId: string, workTyp
       ? { workType, jobId, outcome: "accepted", dueAt }
       : { workType, jobId: job?.jobId ?? null, outcome: "already_queued", dueAt };
   });
+  const now = service.clock();
   const lines = synced.map(({ workType, jobId, outcome, dueAt }) => {
-    const due = dueAt === null ? "" : `, due ${fromNow(dueAt, service.clock())}`;
+    const due = dueAt === null || Date.parse(dueAt) <= now ? "" : `, due ${fromNow(dueAt, now)}`;
     return `${workType}: ${outcome === "accepted" ? "queued" : "was queued already"} as ${jobId ?? "a job that has begun"}${due}`;
   });
   const late =
