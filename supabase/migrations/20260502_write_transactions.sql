@@ -27,7 +27,7 @@ declare
   v_result jsonb;
 begin
   perform public.snaptrade_require_list('transactions', p_rows);
-  v_rows := coalesce(p_seam -> 'left', '[]') || p_rows;
+  v_rows := coalesce((p_seam -> 'left') || p_rows, p_rows);
   with wire as materialized (
     select w.ordinality as n, w."activityId" as activity_id, w.fingerprint, w.type, w.symbol, w."optionSymbol" as option_symbol,
       w."optionType" as option_type, w.description, w.currency, w.price, w.units, w.amount, w.fee, w."fxRate" as fx_rate,
