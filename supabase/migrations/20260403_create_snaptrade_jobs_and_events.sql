@@ -38,9 +38,12 @@ comment on column public.snaptrade_sync_jobs.pulled_attempt is 'The failed attem
 create unique index snaptrade_sync_jobs_one_queued on public.snaptrade_sync_jobs (work_type, account_id) where status = 'queued';
 create unique index snaptrade_sync_jobs_one_running on public.snaptrade_sync_jobs (work_type, account_id) where status = 'running';
 create index snaptrade_sync_jobs_dead on public.snaptrade_sync_jobs (work_type, account_id) where status = 'dead';
-create index snaptrade_sync_jobs_queued_due on public.snaptrade_sync_jobs (due_at) where status = 'queued';
-create index snaptrade_sync_jobs_queued_created on public.snaptrade_sync_jobs (created_at, id) where status = 'queued';
-create index snaptrade_sync_jobs_running_lease on public.snaptrade_sync_jobs (lease_until) where status = 'running';
+-- Neither final nor running is queued (the checks above). Said in other words than the slot's index on purpose: of two
+-- indexes with one predicate the planner may take the wrong one for a slot, as long as its statistics are of a quiet hour
+-- and both look empty; every webhook of a storm then read the whole queue.
+create index snaptrade_sync_jobs_queued_created on public.snaptrade_sync_jobs (created_at, id)
+  where finished_at is null and lease_until is null;
+create index snaptrade_sync_jobs_running_lease on public.snaptrade_sync_jobs (lease_until) where lease_until is not null;
 create index snaptrade_sync_jobs_finished on public.snaptrade_sync_jobs (finished_at) where finished_at is not null;
 
 create table public.snaptrade_webhook_events (
@@ -63,6 +66,8 @@ comment on column public.snaptrade_webhook_events.processed is
 comment on column public.snaptrade_webhook_events.payload is
   'The event without webhookSecret. json and not jsonb: number text and \u0000 stay as they came.';
 create index snaptrade_webhook_events_webhook_id on public.snaptrade_webhook_events (webhook_id);
-create index snaptrade_webhook_events_open_jobs on public.snaptrade_webhook_events using gin (job_ids) where finished_at is null;
+-- fastupdate off: each end of a run would otherwise read the list of entries that are not yet in the index from end to end.
+create index snaptrade_webhook_events_open_jobs on public.snaptrade_webhook_events using gin (job_ids)
+  with (fastupdate = off) where finished_at is null;
 create index snaptrade_webhook_events_waiting on public.snaptrade_webhook_events (received_at) where outcome = 'waiting' and finished_at is null;
 create index snaptrade_webhook_events_received on public.snaptrade_webhook_events (received_at);

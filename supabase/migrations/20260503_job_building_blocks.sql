@@ -12,12 +12,27 @@ language sql volatile security invoker set search_path = '' as $$
   select greatest(0, ceil(extract(epoch from p_at - clock_timestamp()) * 1000))::bigint;
 $$;
 
+-- A queued or a running job of the key. Each slot is asked by itself: a condition over both states fits neither of their
+-- indexes, and would read the whole table.
+create function public.snaptrade_is_open(p_work_type text, p_account_id text) returns boolean
+language sql stable security invoker set search_path = '' as $$
+  select exists (select from public.snaptrade_sync_jobs
+      where work_type = p_work_type and account_id = p_account_id and status = 'queued')
+    or exists (select from public.snaptrade_sync_jobs
+      where work_type = p_work_type and account_id = p_account_id and status = 'running');
+$$;
+
+-- Bulk work leaves a key alone that has an open job, or a dead one: an operator must see to that first.
+create function public.snaptrade_is_idle(p_work_type text, p_account_id text) returns boolean
+language sql stable security invoker set search_path = '' as $$
+  select not public.snaptrade_is_open(p_work_type, p_account_id) and not exists (select from public.snaptrade_sync_jobs
+    where work_type = p_work_type and account_id = p_account_id and status = 'dead');
+$$;
+
 -- A bare account row (made from an event) is filled by its first run: by the holdings run where there is one.
 create function public.snaptrade_reads_account(p_work_type text, p_account_id text) returns boolean
 language sql stable security invoker set search_path = '' as $$
-  select a.detail_read_at is null and (p_work_type = 'holdings' or not exists (
-    select from public.snaptrade_sync_jobs j
-    where j.account_id = a.account_id and j.work_type = 'holdings' and j.status in ('queued', 'running')))
+  select a.detail_read_at is null and (p_work_type = 'holdings' or not public.snaptrade_is_open('holdings', a.account_id))
   from public.snaptrade_accounts a where a.account_id = p_account_id;
 $$;
 
@@ -91,9 +106,11 @@ declare
   v_id uuid;
 begin
   for v_id in
-    update public.snaptrade_sync_jobs set status = 'gone', lease_until = null, finished_at = clock_timestamp()
-    where work_type = p_work_type and account_id = p_account_id and status in ('queued', 'running') returning id
+    select id from public.snaptrade_sync_jobs where work_type = p_work_type and account_id = p_account_id and status = 'queued'
+    union all
+    select id from public.snaptrade_sync_jobs where work_type = p_work_type and account_id = p_account_id and status = 'running'
   loop
+    update public.snaptrade_sync_jobs set status = 'gone', lease_until = null, finished_at = clock_timestamp() where id = v_id;
     perform public.snaptrade_finish_events(v_id);
   end loop;
 end $$;

@@ -31,18 +31,14 @@ begin
     where a.removed_at is null and (coalesce(a.holdings_attempted_at, '-infinity'::timestamptz), a.account_id) > (v_after, v_account)
       and (a.holdings_synced_at is null or a.holdings_synced_at < p_cutoff)
       and (a.holdings_retry_at is null or a.holdings_retry_at < clock_timestamp())
-      and not public.snaptrade_account_is_gone(a.account_id)
-      and not exists (select from public.snaptrade_sync_jobs j where j.work_type = 'holdings'
-        and j.account_id = a.account_id and j.status in ('queued', 'running', 'dead'))
+      and public.snaptrade_is_idle('holdings', a.account_id) and not public.snaptrade_account_is_gone(a.account_id)
     order by coalesce(a.holdings_attempted_at, '-infinity'::timestamptz), a.account_id limit p_limit;
   else
     return query select coalesce(a.transactions_attempted_at, '-infinity'::timestamptz), a.account_id
     from public.snaptrade_accounts a
     where a.removed_at is null and (coalesce(a.transactions_attempted_at, '-infinity'::timestamptz), a.account_id) > (v_after, v_account)
       and (a.transactions_synced_at is null or a.transactions_synced_at < p_cutoff)
-      and not public.snaptrade_account_is_gone(a.account_id)
-      and not exists (select from public.snaptrade_sync_jobs j where j.work_type = 'transactions'
-        and j.account_id = a.account_id and j.status in ('queued', 'running', 'dead'))
+      and public.snaptrade_is_idle('transactions', a.account_id) and not public.snaptrade_account_is_gone(a.account_id)
     order by coalesce(a.transactions_attempted_at, '-infinity'::timestamptz), a.account_id limit p_limit;
   end if;
 end $$;

@@ -7,6 +7,7 @@
 create function public.snaptrade_take_back_leases(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
+  v_now timestamptz := clock_timestamp(); -- a volatile function would keep the index from being used
   v_candidate record;
   v_job public.snaptrade_sync_jobs;
   v_next uuid;
@@ -17,13 +18,13 @@ declare
 begin
   for v_candidate in
     select id, work_type, account_id from public.snaptrade_sync_jobs
-    where status = 'running' and lease_until < clock_timestamp()
+    where lease_until < v_now -- running, in the words of the index of this order
     order by lease_until limit (request ->> 'limit')::integer
   loop
     continue when not pg_catalog.pg_try_advisory_xact_lock(
       pg_catalog.hashtextextended('snaptrade:' || v_candidate.work_type || ':' || v_candidate.account_id, 0));
     select * into v_job from public.snaptrade_sync_jobs
-    where id = v_candidate.id and status = 'running' and lease_until < clock_timestamp() for update skip locked;
+    where id = v_candidate.id and status = 'running' and lease_until < v_now for update skip locked;
     continue when v_job.id is null;
     v_taken := v_taken + 1;
     if v_job.attempts >= (request ->> 'maxAttempts')::integer then
@@ -50,7 +51,7 @@ language sql stable security invoker set search_path = '' as $$
   from (
     select q.*, 30000 * power(2, least(q.republished, 4)) as grace_ms, q.delivery = 0 or q.published_at is null as unpublished
     from public.snaptrade_sync_jobs q
-    where q.status = 'queued'
+    where q.finished_at is null and q.lease_until is null -- queued, in the words of the index of this order
       and (q.created_at, q.id) > (coalesce((request #>> '{cursor,createdAt}')::timestamptz, '-infinity'),
         coalesce((request #>> '{cursor,jobId}')::uuid, '00000000-0000-0000-0000-000000000000'))
       and q.due_at < clock_timestamp()
@@ -76,7 +77,8 @@ begin
     continue when not pg_catalog.pg_try_advisory_xact_lock(
       pg_catalog.hashtextextended('snaptrade:' || v_item."workType" || ':' || v_item."accountId", 0));
     update public.snaptrade_sync_jobs set republished = republished + 1
-    where id = v_item."jobId" and status = 'queued' and delivery = v_item.delivery;
+    where id = v_item."jobId" and status = 'queued' and delivery = v_item.delivery
+      and work_type = v_item."workType" and account_id = v_item."accountId";
     if found then
       v_publish := v_publish || public.snaptrade_hand_out_delivery(v_item."jobId");
     end if;
@@ -93,14 +95,14 @@ declare
   v_events integer;
   v_jobs integer;
 begin
-  delete from public.snaptrade_webhook_events where id in (
+  delete from public.snaptrade_webhook_events where id = any (array(
     select e.id from public.snaptrade_webhook_events e
     where e.received_at < v_cutoff and (e.finished_at is not null or e.outcome = 'waiting')
-    order by e.received_at limit (request ->> 'limit')::integer for update skip locked);
+    order by e.received_at limit (request ->> 'limit')::integer for update skip locked));
   get diagnostics v_events = row_count;
-  delete from public.snaptrade_sync_jobs where id in (
+  delete from public.snaptrade_sync_jobs where id = any (array(
     select j.id from public.snaptrade_sync_jobs j where j.finished_at < v_cutoff
-    order by j.finished_at limit (request ->> 'limit')::integer for update skip locked);
+    order by j.finished_at limit (request ->> 'limit')::integer for update skip locked));
   get diagnostics v_jobs = row_count;
   insert into public.snaptrade_service_state (name, at) values ('reconcile', clock_timestamp())
   on conflict (name) do update set at = excluded.at;

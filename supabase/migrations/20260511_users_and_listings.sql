@@ -92,9 +92,8 @@ begin
       ('holdings', (w ->> 'holdingsLastSuccessfulSync')::timestamptz > a.holdings_synced_at or a.holdings_synced_at is null),
       ('transactions', (w ->> 'transactionsLastSuccessfulSync')::date > a.transactions_watermark or a.transactions_watermark is null)
     ) as t (work_type, is_behind)
-    where t.is_behind and not public.snaptrade_account_is_gone(a.account_id)
-      and not exists (select from public.snaptrade_sync_jobs j where j.work_type = t.work_type
-        and j.account_id = a.account_id and j.status in ('queued', 'running', 'dead'))) b;
+    where t.is_behind and public.snaptrade_is_idle(t.work_type, a.account_id)
+      and not public.snaptrade_account_is_gone(a.account_id)) b;
   perform public.snaptrade_mark_listed(request);
   return jsonb_build_object('behind', coalesce(v_behind, '[]'));
 end $$;

@@ -79,7 +79,7 @@ language sql stable security invoker set search_path = '' as $$
     'running', (select count(*) from public.snaptrade_sync_jobs where status = 'running'),
     'dead', (select count(*) from public.snaptrade_sync_jobs where status = 'dead'),
     'oldestQueuedMs', (select extract(epoch from clock_timestamp() - min(created_at)) * 1000
-      from public.snaptrade_sync_jobs where status = 'queued'),
+      from public.snaptrade_sync_jobs where finished_at is null and lease_until is null),
     'heartbeatAt', (select at from public.snaptrade_service_state where name = 'reconcile'),
     'heartbeatAgeMs', (select extract(epoch from clock_timestamp() - at) * 1000
       from public.snaptrade_service_state where name = 'reconcile'),
