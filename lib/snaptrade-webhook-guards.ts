@@ -2,6 +2,7 @@ import type { Clock, JobMessage, Publishable, SyncKey } from "@/lib/domain";
 import {
   LUA_ADMIT,
   LUA_CLAIM,
+  LUA_CLAIM_ALERT,
   LUA_FIND_SLOTS,
   LUA_GIVE_BACK,
   LUA_OBSERVE,
@@ -55,6 +56,7 @@ export const keys = {
     `${c.settings.keyPrefix}snaptrade:account:queued:${k.workType}:${k.accountId}`,
   lock: (c: GuardContext, k: SyncKey) => `${c.settings.keyPrefix}snaptrade:account:lock:${k.workType}:${k.accountId}`,
   metrics: (c: GuardContext) => `${c.settings.keyPrefix}snaptrade:metrics`,
+  alert: (c: GuardContext, name: string) => `${c.settings.keyPrefix}snaptrade:alert:${name}`,
   budget: "snaptrade:provider:budget",
   cooldown: "snaptrade:provider:cooldown",
   accountCooldown: (accountId: string) => `snaptrade:account:cooldown:${accountId}`,
@@ -325,6 +327,15 @@ export async function observeSnapTradeLimits(
   );
 }
 
+/** One alert for a wave of equal failures: they come again an hour apart. */
+const ALERT_WAVE_MS = 3_600_000;
+
+/** Whether this is the first failure of its wave, over all instances; yes where Redis is away: better twice than never. */
+export async function claimSnapTradeAlert(c: GuardContext, name: string): Promise<boolean> {
+  const reply = await c.scripts.run(LUA_CLAIM_ALERT, [keys.alert(c, name)], [seconds(ALERT_WAVE_MS)]);
+  return isAway(reply) || Number(reply) === 1;
+}
+
 export type GuardReading = { cooldownMs: number; budgetUsedRatio: number; counters: Record<string, string> };
 
 /** For health and metrics. */
@@ -357,6 +368,7 @@ export function createGuards(c: GuardContext) {
     count: bind(countSnapTradeMetrics),
     findSlots: bind(findSnapTradeSlots),
     observeLimits: bind(observeSnapTradeLimits),
+    claimAlert: bind(claimSnapTradeAlert),
     read: bind(readSnapTradeGuards),
   };
 }

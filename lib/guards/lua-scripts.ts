@@ -204,6 +204,9 @@ count(KEYS[3], 9)
 return 1
 `;
 
+/** The first of a wave raises the alert. KEYS alert. ARGV length of a wave in s. */
+export const LUA_CLAIM_ALERT = `return redis.call('SET', KEYS[1], 'raised', 'NX', 'EX', ARGV[1]) and 1 or 0`;
+
 /** For health and metrics. KEYS budget, cooldown, metrics. Returns {cooldownMs, used ratio, metrics flat}. */
 export const LUA_READ = `${LUA_BUDGET}
 local ahead = math.max(0, math.min(window, tat - now + burst))

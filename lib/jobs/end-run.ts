@@ -45,6 +45,7 @@ export async function commitReading(service: Service, run: Run, begun: Begun, re
       const maxAttempts = service.env.limits.jobMaxAttempts;
       const failed = await store.fail({ ...fenced, error: reason, status, permanent, maxAttempts, parts });
       if (failed.outcome === "fenced") return { outcome: "overtaken", publish: null };
+      if (status === 400 || status === 401 || status === 403) await reportRefusal(service, status, reason);
       if (failed.outcome === "dead") reportDead(service, job, reason);
       else logger.warn({ ...job, status, reason, attempts: begun.attempts }, "Attempt failed");
       return failed;
@@ -88,6 +89,13 @@ export async function endRun(service: Service, run: Run, result: RunResult): Pro
   await publishJobs(service, publish, waits);
   await service.reach("run:published");
   return outcome;
+}
+
+/** One alert a wave: our credentials or requests are at fault, and so every account fails alike. */
+async function reportRefusal(service: Service, status: number, reason: string): Promise<void> {
+  const alert = "provider_unauthorized";
+  if (!(await service.guards.claimAlert(alert))) return;
+  service.logger.error({ status, reason, alert }, "SnapTrade refuses our requests: check the client id and its keys");
 }
 
 /** One alert a dead job. */

@@ -36,6 +36,9 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   }
   const stopped = () => failures.some(({ failure }) => !othersMayBeRead(failure));
 
+  if (!(await mayCall(service, reading, begun.calls))) {
+    return { kind: "defer", reason: "budget", notBeforeMs: 0, parts };
+  }
   if (begun.readsAccount) {
     const account = await read("account", () => provider.readAccount(user, accountId, signal));
     if (account === null) return ended();
@@ -52,7 +55,8 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   if (positions !== null) {
     const doubtful = positions.positions.length === 0 && begun.storedPositions && !begun.readsAccount;
     if (doubtful) {
-      if (!(await mayCall(service, reading))) {
+      // This call and the orders.
+      if (!(await mayCall(service, reading, 2))) {
         return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
       }
       const account = await read("account", () => provider.readAccount(user, accountId, signal));
@@ -85,8 +89,9 @@ function isReadable(account: AccountDetail): boolean {
   return account.holdingsUnavailable !== true && account.holdingsInitialSyncCompleted !== false;
 }
 
-/** One call more than the slot holds, if it is free now. */
+/** Whether so many calls may be made (I5): what the slot does not hold is reserved, if it is free now. */
 export async function mayCall(service: Service, reading: Reading, wanted = 1): Promise<boolean> {
-  if (reading.calls.left <= 0) reading.calls.left += await service.guards.reserveCallsNow(wanted);
-  return reading.calls.left > 0;
+  const missing = wanted - reading.calls.left;
+  if (missing > 0) reading.calls.left += await service.guards.reserveCallsNow(missing);
+  return reading.calls.left >= wanted;
 }

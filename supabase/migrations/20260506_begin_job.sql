@@ -67,7 +67,7 @@ begin
     'storedPositions', v_type = 'holdings'
       and exists (select from public.snaptrade_positions p where p.account_id = v_account_id),
     'failedParts', to_jsonb(v_account.failed_parts), 'watermark', v_account.transactions_watermark,
-    'cursor', v_account.transactions_cursor,
+    'cursor', v_account.transactions_cursor - 'seam',
     'today', to_char(v_now at time zone 'UTC', 'YYYY-MM-DD'));
 end $$;
 
@@ -83,6 +83,7 @@ end $$;
 
 -- What a run has read so far goes in with its fence: with the commit, and with defer and fail, which take the good parts
 -- along. {account?, rereadAccount?, holdings?: {...snaptrade_write_holdings}} -> complete: all parts are good.
+-- An account that was removed while it was read is not written; its job closes when it is delivered next.
 --   rereadAccount: the next run's slot holds a call for the account, whose flags tell an empty account from a broken one.
 create function public.snaptrade_write_parts(p_job public.snaptrade_sync_jobs, p_parts jsonb) returns boolean
 language plpgsql security invoker set search_path = '' as $$
@@ -90,6 +91,9 @@ declare
   v_account jsonb := p_parts -> 'account';
   v_written jsonb;
 begin
+  if public.snaptrade_account_is_gone(p_job.account_id) then
+    return false;
+  end if;
   if jsonb_typeof(v_account) = 'object' then
     update public.snaptrade_accounts set name = v_account ->> 'name', currency = coalesce(v_account ->> 'currency', currency),
       institution_account_id = coalesce(v_account ->> 'institutionAccountId', institution_account_id),

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Driver, driveService } from "@/tests/integration/service/drive-service";
+import { holdingsSyncedAt, storedCounts, storedVersion } from "@/tests/integration/service/stored-holdings";
+
+/** I7: no fault of a provider deletes good data. */
+let driver: Driver;
+
+beforeAll(async () => {
+  driver = await driveService({ accounts: 40 });
+});
+afterAll(() => driver.app.close());
+
+const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
+const good = { success: true, error: null };
+const bad = { success: false, error: "timeout" };
+
+/** A stored account whose upstream state is changed; then an event and its run. */
+async function runAfter(change: Record<string, unknown>, details?: Record<string, unknown>) {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  const syncedAt = await holdingsSyncedAt(driver, account);
+  expect(Math.min(before.positions, before.balances, before.orders)).toBeGreaterThan(0);
+  driver.stack.snaptrade.bumpAccount(account, "holdings");
+  await driver.simulate("PUT", `accounts/${account}`, change);
+  const calls = driver.callsOf(account).length;
+  const { jobId } = await driver.event(HOLDINGS, account, details === undefined ? {} : { details });
+  const { outcome } = await driver.deliver(jobId);
+  const after = await storedCounts(driver, account);
+  const moved = (await holdingsSyncedAt(driver, account))?.getTime() !== syncedAt?.getTime();
+  const paths = driver
+    .callsOf(account)
+    .slice(calls)
+    .map(({ path }) => path.replace(`/accounts/${account}`, ""));
+  return { account, jobId, outcome, before, after, moved, paths };
+}
+
+test("an account that is truly empty is emptied, once its own flags were read", async () => {
+  const run = await runAfter({ positions: [], orders: [], balances: [] });
+  expect(run.outcome).toBe("done");
+  expect(run.after).toEqual({ positions: 0, balances: 0, orders: 0 });
+  expect(run.moved).toBe(true);
+  expect(run.paths).toEqual(["/balances", "/positions/all", "", "/orders"]);
+});
+
+test.each([
+  ["are unavailable", { holdings_unavailable: true }],
+  ["were never synced", { initial_sync_completed: false }],
+])("empty positions of an account whose holdings %s delete nothing, and do not count as read", async (_, flags) => {
+  const run = await runAfter({
+    positions: [],
+    orders: [],
+    balances: [],
+    sync_status: { holdings: { last_successful_sync: null, initial_sync_completed: true, ...flags } },
+  });
+  expect(run.outcome).toBe("done");
+  expect(run.after).toEqual(run.before);
+  expect(run.moved).toBe(false);
+});
+
+test("empty positions are not believed while the account itself cannot be read", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  await driver.simulate("PUT", `accounts/${account}`, { positions: [] });
+  const { jobId } = await driver.event(HOLDINGS, account);
+  await driver.fault({ accountId: account, path: "/accounts/{id}" }, { status: 500 });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "failed" });
+  expect((await storedCounts(driver, account)).positions).toBe(before.positions);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect((await storedCounts(driver, account)).positions).toBe(0);
+});
+
+test("empty positions without the time at which the brokerage said so are no answer", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  const { jobId } = await driver.event(HOLDINGS, account);
+  await driver.fault({ accountId: account, path: "positions" }, { status: 200, body: { results: [] } });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "failed" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+});
+
+test("a part that the event reports as failed upstream is left alone; the good parts are stored; the next good event mends it", async () => {
+  const old = { data_freshness: { as_of: new Date(Date.now() - 3_600_000).toISOString() } };
+  const details = { total_value: good, positions: bad, balances: bad, orders: good };
+  const run = await runAfter({ positions: [], balances: [], ...old }, details);
+  expect(run.outcome).toBe("done");
+  expect(run.after).toEqual(run.before);
+  expect(run.moved).toBe(false);
+  expect(await storedVersion(driver, run.account, 2)).toMatchObject({ orders: true });
+
+  driver.stack.snaptrade.bumpAccount(run.account, "holdings");
+  const all = { total_value: good, positions: good, balances: good, orders: good };
+  const { jobId } = await driver.event(HOLDINGS, run.account, { details: all });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await storedVersion(driver, run.account, 3)).toEqual({ positions: true, balances: true, orders: true });
+});
+
+test("501 on orders is no failure: the run is complete, and stored orders stay", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  const syncedAt = await holdingsSyncedAt(driver, account);
+  driver.stack.snaptrade.bumpAccount(account, "holdings");
+  const { jobId } = await driver.event(HOLDINGS, account);
+  await driver.fault({ accountId: account, path: "orders" }, { status: 501 });
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "done" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: false });
+  expect((await holdingsSyncedAt(driver, account))?.getTime()).toBeGreaterThan(syncedAt?.getTime() ?? 0);
+});
+
+test("501 on anything else is a failed attempt", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const { jobId } = await driver.event(HOLDINGS, account);
+  await driver.fault({ accountId: account, path: "balances" }, { status: 501 });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "failed" });
+});
+
+test("positions that are older than the stored ones are not written", async () => {
+  const run = await runAfter({ data_freshness: { as_of: "2020-01-01T00:00:00.000Z" } });
+  expect(run.outcome).toBe("done");
+  expect(await storedVersion(driver, run.account, 2)).toEqual({ positions: false, balances: true, orders: true });
+});
+
+test("a run makes no call that the budget did not hand out (I5): a new account, and positions that came empty", async () => {
+  let granted = 0;
+  const { claimAccountLock, reserveCallsNow } = driver.service.guards;
+  driver.service.guards.claimAccountLock = async (delivery) => {
+    const admission = await claimAccountLock(delivery);
+    if (admission.kind === "go") granted += admission.calls;
+    return admission;
+  };
+  driver.service.guards.reserveCallsNow = async (calls) => {
+    const got = await reserveCallsNow(calls);
+    granted += got;
+    return got;
+  };
+  const made = async (account: string, jobId: string | undefined, retried = 0) => {
+    const before = driver.callsOf(account).length;
+    granted = 0;
+    expect(await driver.deliver(jobId, retried)).toMatchObject({ outcome: "done" });
+    return driver.callsOf(account).length - before;
+  };
+  const fresh = driver.nextAccount();
+  // QStash's own retry has no slot of its own.
+  expect(await made(fresh, (await driver.event(HOLDINGS, fresh)).jobId, 1)).toBe(4);
+  expect(granted).toBeGreaterThanOrEqual(4);
+
+  await driver.simulate("PUT", `accounts/${fresh}`, { positions: [] });
+  expect(await made(fresh, (await driver.event(HOLDINGS, fresh)).jobId)).toBe(4);
+  expect(granted).toBeGreaterThanOrEqual(4);
+  Object.assign(driver.service.guards, { claimAccountLock, reserveCallsNow });
+});

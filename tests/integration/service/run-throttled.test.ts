@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Driver, driveService } from "@/tests/integration/service/drive-service";
+import { storedVersion } from "@/tests/integration/service/stored-holdings";
+
+let driver: Driver;
+
+beforeAll(async () => {
+  driver = await driveService({ accounts: 40 });
+});
+beforeEach(async () => {
+  // What the test before set is over by then; only its key lives by the real clock.
+  driver.stepRedisClock(1_000_000);
+  await driver.redis("DEL", CLIENT);
+});
+afterAll(() => driver.app.close());
+
+const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
+const CLIENT = "snaptrade:provider:cooldown";
+const ofAccount = (account: string) => `snaptrade:account:cooldown:${account}`;
+
+/** A stored account with news upstream, and the job of an event that says so. */
+async function withNews(): Promise<{ account: string; jobId: string }> {
+  const account = await driver.synced(driver.nextAccount());
+  driver.stack.snaptrade.bumpAccount(account, "holdings");
+  const { jobId = "" } = await driver.event(HOLDINGS, account);
+  return { account, jobId };
+}
+
+/** What is left of a cooldown: as its key expires. */
+async function secondsLeft(key: string): Promise<number> {
+  return Number(await driver.redis("PTTL", key)) / 1000;
+}
+
+function throttled(headers: Record<string, string | null>, body?: object) {
+  return { status: 429, headers, ...(body === undefined ? {} : { body }) };
+}
+
+async function expectDeferred(jobId: string, seconds: number): Promise<void> {
+  const job = await driver.jobOf(jobId);
+  expect(job).toMatchObject({ status: "queued", attempts: 0, delivery: 2, last_error: null });
+  const message = driver.published.at(-1);
+  expect(message?.dedupe).toBe(`${jobId}-2`);
+  expect((message?.delayMs ?? 0) / 1000).toBeGreaterThan(seconds - 3);
+  expect((message?.delayMs ?? 0) / 1000).toBeLessThan(seconds + 3);
+}
+
+test("a 429 of the client stops everybody: deferred without a failure, nothing called inside the cooldown, resumed after it", async () => {
+  const { account, jobId } = await withNews();
+  const other = await withNews();
+  const before = driver.callsOf(account).length;
+  await driver.fault({ accountId: account }, throttled({ "X-RateLimit-Remaining": "0", "Retry-After": "120" }));
+
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(driver.callsOf(account).slice(before)).toMatchObject([{ status: 429 }]);
+  expect(await secondsLeft(CLIENT)).toBeGreaterThan(115);
+  await expectDeferred(jobId, 120);
+
+  driver.stepRedisClock(100_000);
+  const calls = driver.stack.snaptrade.state().calls.length;
+  expect(await driver.deliver(other.jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(driver.stack.snaptrade.state().calls).toHaveLength(calls);
+
+  driver.stepRedisClock(21_000);
+  for (const resumed of [{ account, jobId }, other]) {
+    expect(await driver.deliver(resumed.jobId)).toMatchObject({ outcome: "done" });
+    expect(await storedVersion(driver, resumed.account, 2)).toEqual({ positions: true, balances: true, orders: true });
+    expect((await driver.jobOf(resumed.jobId)).attempts).toBe(0);
+  }
+});
+
+test("a 429 of one account stops that account's both works and nobody else", async () => {
+  const { account, jobId } = await withNews();
+  const other = await withNews();
+  const headers = { "X-RateLimit-Account-Remaining": "0", "X-RateLimit-Account-Reset": "90" };
+  await driver.fault({ accountId: account, path: "positions" }, throttled(headers));
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await secondsLeft(ofAccount(account))).toBeGreaterThan(85);
+  expect(await driver.redis("EXISTS", CLIENT)).toBe(0);
+  await expectDeferred(jobId, 90);
+  // What was good before it is stored.
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: true, orders: false });
+
+  const calls = driver.callsOf(account).length;
+  const transactions = await driver.event("ACCOUNT_TRANSACTIONS_UPDATED", account);
+  expect(await driver.deliver(transactions.jobId)).toMatchObject({ outcome: "deferred" });
+  expect(driver.callsOf(account)).toHaveLength(calls);
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
+
+  driver.stepRedisClock(91_000);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await driver.deliver(transactions.jobId)).toMatchObject({ outcome: "done" });
+});
+
+test("a 429 of one connection's manual refresh cools down nobody", async () => {
+  const { account, jobId } = await withNews();
+  const other = await withNews();
+  await driver.fault({ accountId: account }, throttled({}, { detail: "Try again later.", code: "throttled" }));
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await driver.redis("EXISTS", CLIENT, ofAccount(account))).toBe(0);
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
+});
+
+const none = { "X-RateLimit-Limit": null, "X-RateLimit-Remaining": null, "X-RateLimit-Reset": null };
+test.each([
+  ["seconds", { ...none, "Retry-After": "30" }, undefined, 30],
+  ["a date", { ...none, "Retry-After": () => new Date(Date.now() + 60_000).toUTCString() }, undefined, 60],
+  ["the reset header", { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "45" }, undefined, 45],
+  ["the number in the text", none, undefined, 7],
+  ["nothing at all: the default", none, {}, 60],
+  ["an epoch in the wrong place: the default", { ...none, "Retry-After": "1790000000" }, {}, 60],
+  ["an hour: as long as is believed", { ...none, "Retry-After": "3600" }, undefined, 900],
+])("the length of a cooldown: %s", async (_, given, body, seconds) => {
+  const { account, jobId } = await withNews();
+  const headers = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, typeof value === "function" ? value() : value]),
+  );
+  await driver.fault({ accountId: account }, throttled(headers, body));
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "deferred" });
+  const left = await secondsLeft(CLIENT);
+  expect(left).toBeGreaterThan(seconds - 4);
+  expect(left).toBeLessThanOrEqual(seconds + 1);
+});
+
+test("a later, shorter 429 never shortens a cooldown", async () => {
+  const [long, short] = [await withNews(), await withNews()];
+  await driver.fault({ accountId: short.account }, throttled({ ...none, "Retry-After": "5" }));
+  await driver.fault({ accountId: long.account }, throttled({ ...none, "Retry-After": "200" }));
+  const unqueued = driver.hold("run:unqueued");
+  const slow = driver.deliver(short.jobId);
+  await unqueued.reached;
+  expect(await driver.deliver(long.jobId)).toMatchObject({ outcome: "deferred" });
+  unqueued.release();
+  expect(await slow).toMatchObject({ outcome: "deferred" });
+  expect(await secondsLeft(CLIENT)).toBeGreaterThan(190);
+});
+
+test("a busy brokerage connection is asked again in half a minute: no failure, no cooldown", async () => {
+  const { account, jobId } = await withNews();
+  await driver.fault({ accountId: account }, { status: 503 });
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await driver.redis("EXISTS", CLIENT, ofAccount(account))).toBe(0);
+  await expectDeferred(jobId, 30);
+});
+
+test("few calls left in an answer: nothing more is admitted until they are back", async () => {
+  const { account, jobId } = await withNews();
+  const other = await withNews();
+  const low = { "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "10" };
+  await driver.fault({ accountId: account, path: "orders" }, { status: 200, headers: low });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  const calls = driver.stack.snaptrade.state().calls.length;
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "deferred" });
+  expect(driver.stack.snaptrade.state().calls).toHaveLength(calls);
+  driver.stepRedisClock(11_000);
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
+});
+
+test("an event of a key in its cooldown coalesces and calls nobody", async () => {
+  const { account, jobId } = await withNews();
+  await driver.fault({ accountId: account }, throttled({ ...none, "Retry-After": "300" }));
+  await driver.deliver(jobId);
+  const published = driver.published.length;
+  expect(await driver.event(HOLDINGS, account)).toMatchObject({ outcome: "coalesced", jobId });
+  expect(driver.published).toHaveLength(published);
+  expect(await driver.jobs(account)).toHaveLength(2);
+});
