@@ -145,7 +145,7 @@ local waits = {}
 for i = 1, #KEYS - 2 do
   local had = find(KEYS[2 + i])
   local base = nextFree(tonumber(ARGV[5 + i]))
-  if not had and base > now + tonumber(ARGV[5]) then break end
+  if not (had and had >= now - late) and base > now + tonumber(ARGV[5]) then break end
   waits[i] = whole(reserve(KEYS[2 + i], tonumber(ARGV[5 + i]), 0) - now)
 end
 return waits

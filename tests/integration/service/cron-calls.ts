@@ -105,3 +105,17 @@ export function names(prefix: string, count: number): string[] {
 export function ago(ms: number): Date {
   return new Date(Date.now() - ms);
 }
+
+/** Time goes on, for Redis's clock and for every time that stands in a row. */
+export async function timePasses(driver: Driver, ms: number): Promise<void> {
+  const { sql } = driver;
+  const by = sql`make_interval(secs => ${ms / 1000})`;
+  driver.stepRedisClock(ms);
+  await sql`
+    update snaptrade_sync_jobs set due_at = due_at - ${by}, published_at = published_at - ${by}, failed_at = failed_at - ${by},
+      lease_until = lease_until - ${by}, created_at = created_at - ${by}, started_at = started_at - ${by},
+      finished_at = finished_at - ${by}`;
+  await sql`update snaptrade_users set listed_at = listed_at - ${by}, compared_at = compared_at - ${by}, created_at = created_at - ${by}`;
+  await sql`update snaptrade_service_state set at = at - ${by}`;
+  await sql`update snaptrade_webhook_events set received_at = received_at - ${by}, finished_at = finished_at - ${by}`;
+}
