@@ -37,7 +37,7 @@ export function createService(env: Env, overrides: Partial<Service> = {}): Servi
 }
 
 /** What the guards need of the environment. Redis's own clock counts: no instance's clock can shift the budget. */
-export function guardContext(env: Env, logger: Logger): GuardContext {
+export function guardContext(env: Env, logger: Logger, timeoutMs: number = REDIS_TIMEOUT_MS): GuardContext {
   return {
     settings: {
       keyPrefix: env.redis.keyPrefix,
@@ -49,7 +49,7 @@ export function guardContext(env: Env, logger: Logger): GuardContext {
       backgroundShare: env.limits.backgroundShare,
       rateWindowMs: env.limits.rateWindowMs,
     },
-    scripts: createScriptRunner({ url: env.redis.url, token: env.redis.token, timeoutMs: REDIS_TIMEOUT_MS, logger }),
+    scripts: createScriptRunner({ url: env.redis.url, token: env.redis.token, timeoutMs, logger }),
   };
 }
 

@@ -21,7 +21,9 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
     note,
     progress(total, what) {
       if (!stream.isTTY) return progressLines(total, what, note);
-      const bars = new cliProgress.MultiBar({ stream, format: `${what} [{bar}] {value}/{total} {duration_formatted}` });
+      const format = `${what} [{bar}] {value}/{total} {duration_formatted}`;
+      // The terminal's own settings stay as they are: Ctrl-C ends a command at once and restores nothing.
+      const bars = new cliProgress.MultiBar({ stream, format, linewrap: true, hideCursor: false });
       const bar = bars.create(total, 0);
       above = (line) => bars.log(line);
       return {

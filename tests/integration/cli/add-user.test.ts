@@ -1,17 +1,24 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { addUserCommand } from "@/lib/cli/commands/add-user";
 import { AWAY } from "@/lib/guards/redis-scripts";
 import { decryptSecret } from "@/lib/secrets";
-import { operator } from "@/tests/integration/cli/operator";
+import type { Service } from "@/lib/service";
+import { operator, patient } from "@/tests/integration/cli/operator";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 const MINUTE = 60_000;
 const AUTH_USER = "6f1f5c1e-2f5b-4a51-9d2e-3a6c1f0e8b77";
 
+/** A worker of a busy machine may be put off once by QStash, for ten seconds. */
+const RUNS = { timeout: 45_000 };
+vi.setConfig({ testTimeout: 60_000 });
+
 let app: ServedApp<{ qstash: true; snaptrade: { accounts: number; rateLimitPerMinute: number } }>;
+let service: Service;
 
 beforeAll(async () => {
   app = await serveApp({ qstash: true, snaptrade: { accounts: 8, rateLimitPerMinute: 6000 } });
+  service = patient(app.service);
 });
 afterAll(() => app.close());
 
@@ -56,7 +63,7 @@ test("a user who is added has its connections and accounts stored and read, and 
   };
   expect(await app.post(event)).toMatchObject({ status: 200, outcome: "waiting" });
 
-  const report = await addUserCommand(operator(app.service), { ...user, authUserId: AUTH_USER }, MINUTE);
+  const report = await addUserCommand(operator(service), { ...user, authUserId: AUTH_USER }, MINUTE);
   expect(report).toMatchObject({
     exit: 0,
     document: { userId: "user-0000", created: true, connections: 1, accounts: 2, jobs: 4, left: 0, released: 1 },
@@ -71,7 +78,7 @@ test("a user who is added has its connections and accounts stored and read, and 
     { account_id: "acct-0001" },
   ]);
   expect((await storedUser("user-0000"))?.auth_user_id).toBe(AUTH_USER);
-  await expect.poll(openJobs, { timeout: 15_000 }).toBe(0);
+  await expect.poll(openJobs, RUNS).toBe(0);
   const [waited] = await sql`select outcome, finished_at from snaptrade_webhook_events`;
   expect(waited).toMatchObject({ outcome: expect.stringMatching(/accepted|coalesced/), finished_at: expect.any(Date) });
   expect(await sql`select distinct account_id from snaptrade_positions order by 1`).toHaveLength(2);
@@ -79,10 +86,10 @@ test("a user who is added has its connections and accounts stored and read, and 
 
 test("a user secret stands in the database encrypted only, and in no log line", async () => {
   const user = seeded(1);
-  await addUserCommand(operator(app.service), { ...user, authUserId: undefined }, MINUTE);
-  await expect.poll(openJobs, { timeout: 15_000 }).toBe(0);
+  await addUserCommand(operator(service), { ...user, authUserId: undefined }, MINUTE);
+  await expect.poll(openJobs, RUNS).toBe(0);
   const ciphertext = String((await storedUser("user-0001"))?.secret_ciphertext);
-  expect(decryptSecret(ciphertext, app.service.env.snaptrade.secretsKeys, "user-0001")).toBe(user.userSecret);
+  expect(decryptSecret(ciphertext, service.env.snaptrade.secretsKeys, "user-0001")).toBe(user.userSecret);
   expect(await tablesWith(ciphertext)).toEqual(["snaptrade_users"]);
   expect(await tablesWith(user.userSecret)).toEqual([]);
   expect(JSON.stringify(app.log)).not.toContain(user.userSecret);
@@ -91,7 +98,7 @@ test("a user secret stands in the database encrypted only, and in no log line", 
 test("adding a user again replaces its secret, and queues nothing that is up to date", async () => {
   const user = seeded(1);
   const before = (await storedUser("user-0001"))?.secret_ciphertext;
-  const report = await addUserCommand(operator(app.service), { ...user, authUserId: AUTH_USER }, MINUTE);
+  const report = await addUserCommand(operator(service), { ...user, authUserId: AUTH_USER }, MINUTE);
   expect(report).toMatchObject({ exit: 0, document: { created: false, jobs: 0, left: 0, released: 0 } });
   expect(report.text).toContain("its secret is replaced");
   const after = await storedUser("user-0001");
@@ -102,7 +109,7 @@ test("adding a user again replaces its secret, and queues nothing that is up to 
 test("a secret that SnapTrade refuses is told, with what to do, and without the secret", async () => {
   const userSecret = "0f7e1f1c-not-the-secret-of-this-user";
   const report = await addUserCommand(
-    operator(app.service),
+    operator(service),
     { userId: "user-0002", userSecret, authUserId: undefined },
     MINUTE,
   );
@@ -113,14 +120,14 @@ test("a secret that SnapTrade refuses is told, with what to do, and without the 
 
 test("a listing waits while the budget has no call free, and goes on when it has", async () => {
   let looks = 0;
-  const guards: typeof app.service.guards = {
-    ...app.service.guards,
+  const guards: typeof service.guards = {
+    ...service.guards,
     reserveCallsNow: async (calls) => {
       looks += 1;
-      return looks < 3 ? 0 : app.service.guards.reserveCallsNow(calls);
+      return looks < 3 ? 0 : service.guards.reserveCallsNow(calls);
     },
   };
-  const tools = operator({ ...app.service, guards });
+  const tools = operator({ ...service, guards });
   const report = await addUserCommand(tools, { ...seeded(2), authUserId: undefined }, MINUTE);
   expect(report).toMatchObject({ exit: 0, document: { created: false, accounts: 2 } });
   expect(tools.waits).toEqual([2_000, 2_000]);
@@ -129,8 +136,8 @@ test("a listing waits while the budget has no call free, and goes on when it has
 
 test("a listing that waits longer than asked ends with exit code 1, and the user stays stored", async () => {
   let now = Date.now();
-  const guards = { ...app.service.guards, reserveCallsNow: async () => 0 };
-  const tools = operator({ ...app.service, guards, clock: () => now }, (ms) => {
+  const guards = { ...service.guards, reserveCallsNow: async () => 0 };
+  const tools = operator({ ...service, guards, clock: () => now }, (ms) => {
     now += ms;
   });
   const report = await addUserCommand(tools, { ...seeded(3), authUserId: undefined }, 5_000);
@@ -140,8 +147,8 @@ test("a listing that waits longer than asked ends with exit code 1, and the user
 });
 
 test("while Redis is away nothing is waited for: the command says what to check", async () => {
-  const guards = { ...app.service.guards, reserveCallsNow: async () => 0, read: async () => AWAY };
-  const tools = operator({ ...app.service, guards });
+  const guards = { ...service.guards, reserveCallsNow: async () => 0, read: async () => AWAY };
+  const tools = operator({ ...service, guards });
   const report = await addUserCommand(tools, { ...seeded(3), authUserId: undefined }, MINUTE);
   expect(report).toMatchObject({
     exit: 1,

@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const TIMEOUT = 60_000;
+
+const jobList = z.object({ jobs: z.array(z.object({ jobId: z.string() })) });
 
 let app: ServedApp<{ qstash: true; snaptrade: { accounts: number; rateLimitPerMinute: number } }>;
 
@@ -20,7 +23,7 @@ function run(program: "users" | "ops", args: string[], given: { env?: Record<str
     const { PATH = "", HOME = "" } = process.env;
     const child = spawn(process.execPath, ["--import", "tsx", `lib/cli/${program}.ts`, ...args], {
       cwd: ROOT,
-      env: { PATH, HOME, ...given.env },
+      env: { PATH, HOME, NODE_ENV: "test", ...given.env },
     });
     const ran: Ran = { code: null, stdout: "", stderr: "" };
     child.stdout.on("data", (chunk) => {
@@ -65,7 +68,10 @@ test(
     expect(added.stdout + added.stderr).not.toContain(userSecret);
 
     const listed = await run("ops", ["jobs", "--account", "acct-0000", "--json"], { env });
-    expect(JSON.parse(listed.stdout)).toMatchObject({ jobs: [{ accountId: "acct-0000" }, { accountId: "acct-0000" }] });
+    const stored = await app.stack.database.sql`select id from snaptrade_sync_jobs where account_id = 'acct-0000'`;
+    const shown = jobList.parse(JSON.parse(listed.stdout)).jobs.map(({ jobId }) => jobId);
+    expect(shown.toSorted()).toEqual(stored.map((row) => row.id).toSorted());
+    expect(stored).toHaveLength(2);
     expect(listed.code).toBe(0);
   },
   TIMEOUT,

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { importUsers } from "@/lib/cli/commands/import-users";
+import type { Service } from "@/lib/service";
 import { StoreError } from "@/lib/store/call-function";
-import { operator } from "@/tests/integration/cli/operator";
+import { operator, patient } from "@/tests/integration/cli/operator";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 let app: ServedApp<{ snaptrade: { accounts: number; rateLimitPerMinute: number } }>;
+let service: Service;
 
 beforeAll(async () => {
   app = await serveApp({ snaptrade: { accounts: 8, rateLimitPerMinute: 6000 } });
+  service = patient(app.service);
 });
 afterAll(() => app.close());
 
@@ -26,7 +29,7 @@ test("bad lines of an import are told by their number, never by a secret, and th
     "user-0002,marker-secret-c,",
     `user-0003,${secretOf(3)},6f1f5c1e-2f5b-4a51-9d2e-3a6c1f0e8b77`,
   ].join("\n");
-  const report = await importUsers(operator(app.service), { name: "users.csv", text, waitMs: 60_000 });
+  const report = await importUsers(operator(service), { name: "users.csv", text, waitMs: 60_000 });
   expect(report).toMatchObject({
     exit: 1,
     document: { users: 5, added: 2, replaced: 0, connections: 2, accounts: 4, jobs: 8, left: 0, released: 0 },
@@ -46,21 +49,21 @@ test("bad lines of an import are told by their number, never by a secret, and th
 
 test("an import may be repeated, in JSON lines too: known users get their secret again", async () => {
   const text = [0, 1].map((n) => JSON.stringify({ userId: `user-000${n}`, userSecret: secretOf(n) })).join("\n");
-  const report = await importUsers(operator(app.service), { name: "users.jsonl", text, waitMs: 60_000 });
+  const report = await importUsers(operator(service), { name: "users.jsonl", text, waitMs: 60_000 });
   expect(report).toMatchObject({ exit: 0, document: { users: 2, added: 1, replaced: 1, failed: [] } });
   expect(await storedUsers()).toEqual(["user-0000", "user-0001", "user-0002", "user-0003"]);
 });
 
 test("a database that goes away stops the import, which says where", async () => {
-  const store: typeof app.service.store = {
-    ...app.service.store,
+  const store: typeof service.store = {
+    ...service.store,
     putUser: async (request) => {
-      if (request.userId === "user-0000") return app.service.store.putUser(request);
+      if (request.userId === "user-0000") return service.store.putUser(request);
       throw new StoreError("snaptrade_put_user", "", "fetch failed", true);
     },
   };
   const text = [0, 1, 2].map((n) => JSON.stringify({ userId: `user-000${n}`, userSecret: secretOf(n) })).join("\n");
-  const report = await importUsers(operator({ ...app.service, store }), { name: "f", text, waitMs: 60_000 });
+  const report = await importUsers(operator({ ...service, store }), { name: "f", text, waitMs: 60_000 });
   expect(report).toMatchObject({ exit: 1, document: { users: 3, replaced: 1 } });
   expect(report.document).toMatchObject({
     failed: [
@@ -70,6 +73,6 @@ test("a database that goes away stops the import, which says where", async () =>
 });
 
 test("a file without users is a fault", async () => {
-  const report = await importUsers(operator(app.service), { name: "empty.csv", text: "\n", waitMs: 0 });
+  const report = await importUsers(operator(service), { name: "empty.csv", text: "\n", waitMs: 0 });
   expect(report).toMatchObject({ exit: 1, document: { error: "empty.csv has no users in it." } });
 });

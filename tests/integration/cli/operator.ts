@@ -1,5 +1,12 @@
 import type { Tools } from "@/lib/cli/report";
+import { guardContext } from "@/lib/composition";
 import type { Service } from "@/lib/service";
+import { createGuards } from "@/lib/snaptrade-webhook-guards";
+
+/** The service as a command composes it: patient with Redis, however busy this machine is. */
+export function patient(service: Service): Service {
+  return { ...service, guards: createGuards(guardContext(service.env, service.logger, 20_000)) };
+}
 
 export type Operator = Tools & {
   /** What the command said on the way. */

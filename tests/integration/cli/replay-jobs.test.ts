@@ -1,19 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { listDeadJobs } from "@/lib/cli/commands/list-jobs";
 import { replayAll, replayJobs } from "@/lib/cli/commands/replay-jobs";
 import { guardContext } from "@/lib/composition";
 import { AWAY } from "@/lib/guards/redis-scripts";
+import type { Service } from "@/lib/service";
 import { createGuards } from "@/lib/snaptrade-webhook-guards";
-import { operator } from "@/tests/integration/cli/operator";
+import { operator, patient } from "@/tests/integration/cli/operator";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 const ACCOUNTS = 24;
 
+/** A worker of a busy machine may be put off once by QStash, for ten seconds. */
+const RUNS = { timeout: 45_000 };
+vi.setConfig({ testTimeout: 60_000 });
+
 let app: ServedApp<{ qstash: true; snaptrade: { accounts: number; rateLimitPerMinute: number } }>;
+let service: Service;
 
 beforeAll(async () => {
   app = await serveApp({ qstash: true, snaptrade: { accounts: ACCOUNTS, rateLimitPerMinute: 6000 } });
+  service = patient(app.service);
   await app.addUsers();
   const { sql } = app.stack.database;
   await sql`insert into snaptrade_connections (connection_id, user_id) select replace(user_id, 'user', 'conn'), user_id from snaptrade_users`;
@@ -24,7 +31,7 @@ beforeAll(async () => {
   }
 });
 beforeEach(() => app.stack.database.sql`delete from snaptrade_sync_jobs`);
-afterEach(() => app.service.publisher.resume());
+afterEach(() => service.publisher.resume());
 afterAll(() => app.close());
 
 async function openJobs(): Promise<number> {
@@ -63,24 +70,24 @@ function fault(match: object, respond: object): Promise<Response> {
 test("a job that SnapTrade made dead is shown with its reason, and runs once it is replayed", async () => {
   await fault({ path: "/accounts/{id}/positions/all", accountId: "acct-0000" }, { status: 402 });
   const { jobId } = await app.post({ eventType: "ACCOUNT_HOLDINGS_UPDATED", accountId: "acct-0000" });
-  await expect.poll(async () => (await jobOf(jobId ?? ""))?.status, { timeout: 15_000 }).toBe("dead");
+  await expect.poll(async () => (await jobOf(jobId ?? ""))?.status, RUNS).toBe("dead");
 
-  const dead = await listDeadJobs(operator(app.service), { limit: 50 });
+  const dead = await listDeadJobs(operator(service), { limit: 50 });
   expect(dead).toMatchObject({ exit: 0, document: { jobs: [{ jobId, status: "dead", accountId: "acct-0000" }] } });
   expect(dead.text).toMatch(/402.*\n\nOnce the reason is mended: npm run ops -- replay JOB/);
 
-  const report = await replayJobs(operator(app.service), [jobId ?? ""]);
+  const report = await replayJobs(operator(service), [jobId ?? ""]);
   expect(report).toMatchObject({ exit: 0, document: { queued: [jobId], superseded: [], notDead: [], unknown: [] } });
   expect(report.text).toBe("1 job queued again.");
-  await expect.poll(async () => (await jobOf(jobId ?? ""))?.status, { timeout: 15_000 }).toBe("done");
+  await expect.poll(async () => (await jobOf(jobId ?? ""))?.status, RUNS).toBe("done");
   expect(await jobOf(jobId ?? "")).toMatchObject({ reason: "replay", attempts: 0 });
 });
 
 test("a replay that meets a queued job of its key is superseded by it", async () => {
-  await app.service.publisher.pause();
+  await service.publisher.pause();
   const [dead = ""] = await deadJobs(1);
   const { jobId: queued } = await app.post({ eventType: "ACCOUNT_HOLDINGS_UPDATED", accountId: "acct-0000" });
-  const report = await replayJobs(operator(app.service), [dead]);
+  const report = await replayJobs(operator(service), [dead]);
   expect(report).toMatchObject({ exit: 0, document: { queued: [], superseded: [dead] } });
   expect(report.text).toContain("1 superseded: a queued job of the key reads for them.");
   expect((await jobOf(dead))?.status).toBe("superseded");
@@ -99,44 +106,44 @@ test("a replay that meets a run of its key waits behind it as the trailing job, 
   const lease = { delivery: 1, fence: 1, lease_until: new Date(Date.now() + 60_000), started_at: new Date() };
   await app.stack.database.sql`insert into snaptrade_sync_jobs ${app.stack.database.sql({ ...running, ...lease })}`;
   const published = app.stack.qstash.state().published;
-  expect(await replayJobs(operator(app.service), [dead])).toMatchObject({ exit: 0, document: { queued: [dead] } });
+  expect(await replayJobs(operator(service), [dead])).toMatchObject({ exit: 0, document: { queued: [dead] } });
   expect(await jobOf(dead)).toMatchObject({ status: "queued", delivery: 8 });
   expect(app.stack.qstash.state().published).toBe(published);
-  expect(await app.service.guards.findSlots([{ jobId: dead, delivery: 9 }])).toEqual([null]);
+  expect(await service.guards.findSlots([{ jobId: dead, delivery: 9 }])).toEqual([null]);
 });
 
 test("ids that are no dead job are told, and the others are replayed", async () => {
   const [dead = "", done = ""] = await deadJobs(2);
   await app.stack.database.sql`update snaptrade_sync_jobs set status = 'done' where id = ${done}`;
   const unknown = randomUUID();
-  const report = await replayJobs(operator(app.service), [dead, done, unknown, dead]);
+  const report = await replayJobs(operator(service), [dead, done, unknown, dead]);
   expect(report).toMatchObject({ exit: 1, document: { queued: [dead], notDead: [done], unknown: [unknown] } });
   expect(report.text).toContain(`${done} is not dead`);
   expect(report.text).toContain(`${unknown} is no job that is stored`);
 });
 
 test("replay --all replays every dead job, each under the delivery whose slot it was given", async () => {
-  await app.service.publisher.pause();
+  await service.publisher.pause();
   const ids = await deadJobs(5);
-  const report = await replayAll(operator(app.service));
+  const report = await replayAll(operator(service));
   expect(report).toMatchObject({ exit: 0, document: { superseded: [], notDead: [], unpublished: 0 } });
   expect(report.text).toBe("5 jobs queued again.");
-  const slots = await app.service.guards.findSlots(ids.map((jobId) => ({ jobId, delivery: 9 })));
+  const slots = await service.guards.findSlots(ids.map((jobId) => ({ jobId, delivery: 9 })));
   expect(slots).toEqual(ids.map(() => expect.any(Number)));
-  await app.service.publisher.resume();
-  await expect.poll(openJobs, { timeout: 15_000 }).toBe(0);
+  await service.publisher.resume();
+  await expect.poll(openJobs, RUNS).toBe(0);
   expect(await app.stack.database.sql`select distinct status from snaptrade_sync_jobs`).toEqual([{ status: "done" }]);
 });
 
 test("replay --all takes at most a minute of the budget at a time, and waits for the rest", async () => {
-  await app.service.publisher.pause();
+  await service.publisher.pause();
   const ids = await deadJobs(ACCOUNTS);
   let now = Date.now();
   // 20 calls a minute, three quarters of them ours: a minute holds 15 calls, five jobs of three.
-  const context = guardContext(app.service.env, app.service.logger);
+  const context = guardContext(service.env, service.logger, 20_000);
   const settings = { ...context.settings, rateLimit: 20 };
   const guards = createGuards({ ...context, settings, clock: () => now });
-  const tools = operator({ ...app.service, guards }, (ms) => {
+  const tools = operator({ ...service, guards }, (ms) => {
     now += ms;
   });
   const began = now;
@@ -149,9 +156,9 @@ test("replay --all takes at most a minute of the budget at a time, and waits for
 });
 
 test("a job that dies again while replay --all goes on is not replayed twice", async () => {
-  await app.service.publisher.pause();
+  await service.publisher.pause();
   const ids = await deadJobs(3);
-  const { store } = app.service;
+  const { store } = service;
   let calls = 0;
   const replay: typeof store.replay = async (request) => {
     calls += 1;
@@ -161,15 +168,15 @@ test("a job that dies again while replay --all goes on is not replayed twice", a
       .sql`update snaptrade_sync_jobs set status = 'dead', finished_at = now() where id = any(${ids})`;
     return answer;
   };
-  const report = await replayAll(operator({ ...app.service, store: { ...store, replay } }));
+  const report = await replayAll(operator({ ...service, store: { ...store, replay } }));
   expect(report).toMatchObject({ exit: 0, text: "3 jobs queued again." });
   expect(calls).toBe(1);
 });
 
 test("while Redis is away no job is replayed", async () => {
   const [dead = ""] = await deadJobs(1);
-  const guards = { ...app.service.guards, reserveSlots: async () => AWAY };
-  const report = await replayAll(operator({ ...app.service, guards }));
+  const guards = { ...service.guards, reserveSlots: async () => AWAY };
+  const report = await replayAll(operator({ ...service, guards }));
   expect(report).toMatchObject({
     exit: 1,
     document: { queued: [], error: expect.stringContaining("Redis gave no answer") },
@@ -180,7 +187,7 @@ test("while Redis is away no job is replayed", async () => {
 test("a replay that QStash does not take stays queued, and says so", async () => {
   const [dead = ""] = await deadJobs(1);
   app.stack.qstash.faults.set({ outage: true });
-  const report = await replayJobs(operator(app.service), [dead]);
+  const report = await replayJobs(operator(service), [dead]);
   app.stack.qstash.faults.set({});
   expect(report).toMatchObject({ exit: 0, document: { queued: [dead], unpublished: 1 } });
   expect(report.text).toContain("1 of them QStash did not take: reconcile publishes them.");
