@@ -94,9 +94,9 @@ export async function driveService(
     stepRedisClock(ms: number) {
       ahead += ms;
     },
-    /** An account that no other test of the file uses. */
+    /** An account that no other test of the file uses. The one with 2,300 transactions is left to who names it. */
     nextAccount(): string {
-      taken += 1;
+      taken += taken === 2 ? 2 : 1;
       if (taken >= accounts) throw new Error(`All ${accounts} seeded accounts are taken`);
       return `acct-${String(taken).padStart(4, "0")}`;
     },

@@ -13,11 +13,11 @@ const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 /** Minutes ago, as SnapTrade stamps events. */
 const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString().replace("Z", "123+00:00");
 
-/** Two accounts of one connection, both stored. The odd one first taken would share its connection with another test. */
+/** Two accounts of one connection, both stored. */
 async function connectionOfTwo(): Promise<{ first: string; second: string; connection: string; user: string }> {
-  let first = driver.nextAccount();
-  if (Number(first.slice(-1)) % 2 === 1) first = driver.nextAccount();
-  const second = driver.nextAccount();
+  const connectionOf = (account: string) => driver.stack.snaptrade.account(account)?.connectionId;
+  let [first, second] = [driver.nextAccount(), driver.nextAccount()];
+  while (connectionOf(first) !== connectionOf(second)) [first, second] = [second, driver.nextAccount()];
   await driver.synced(first);
   await driver.synced(second);
   const { connectionId = "", userId = "" } = driver.stack.snaptrade.account(first) ?? {};

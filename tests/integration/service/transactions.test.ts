@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { WireObject } from "@/sandbox/snaptrade/wire";
+import { type Driver, driveService } from "@/tests/integration/service/drive-service";
+
+let driver: Driver;
+
+beforeAll(async () => {
+  driver = await driveService();
+});
+afterAll(() => driver.app.close());
+
+const UPDATED = "ACCOUNT_TRANSACTIONS_UPDATED";
+const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+
+/** So many trades, newest first, `perDay` of them on one date, the newest `from` days ago. */
+function trades(name: string, count: number, { perDay = 3, from = 1 } = {}): WireObject[] {
+  const [like] = driver.stack.snaptrade.account("acct-0000")?.activities ?? [];
+  return Array.from({ length: count }, (_, i) => ({
+    ...like,
+    id: `${name}-${i}`,
+    description: `${name} ${i}`,
+    trade_date: `${day(from + Math.floor(i / perDay))}T00:00:00.000Z`,
+  }));
+}
+
+async function upstream(account: string, activities: readonly WireObject[]): Promise<void> {
+  await driver.simulate("PUT", `accounts/${account}`, { activities });
+}
+
+async function stored(account: string): Promise<string[]> {
+  const rows = await driver.sql<{ activity_id: string }[]>`
+    select activity_id from snaptrade_transactions where account_id = ${account} order by activity_id`;
+  return rows.map(({ activity_id }) => activity_id);
+}
+
+async function expectStored(account: string, activities: readonly WireObject[]): Promise<void> {
+  expect(await stored(account)).toEqual(activities.map(({ id }) => String(id)).sort());
+}
+
+async function stateOf(account: string): Promise<{ watermark: string | null; cursor: object | null }> {
+  const [row] = await driver.sql<{ watermark: string | null; cursor: object | null }[]>`
+    select transactions_watermark::text as watermark, transactions_cursor as cursor from snaptrade_accounts
+    where account_id = ${account}`;
+  if (row === undefined) throw new Error(`No account ${account}`);
+  return row;
+}
+
+function pagesRead(account: string): number {
+  return driver.callsOf(account).filter(({ path }) => path.endsWith("/activities")).length;
+}
+
+/** An account that knows its details and has these trades upstream, none of them stored; and the job of an event. */
+async function withTrades(activities: readonly WireObject[]): Promise<{ account: string; jobId: string }> {
+  const account = await driver.synced(driver.nextAccount());
+  await upstream(account, activities);
+  const { jobId = "" } = await driver.event(UPDATED, account);
+  return { account, jobId };
+}
+
+/** Lets the first page pass and holds the run when it has read the second. */
+function holdSecondPage() {
+  driver.hold("run:page").release();
+  return driver.hold("run:page");
+}
+
+test("2,300 transactions come in three pages, each row once, and the watermark is the day on which the run began", async () => {
+  const account = await driver.synced("acct-0003");
+  const { jobId } = await driver.event(UPDATED, account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, driver.stack.snaptrade.account(account)?.activities ?? []);
+  expect(pagesRead(account)).toBe(3);
+  expect(await stateOf(account)).toEqual({ watermark: day(0), cursor: null });
+
+  // Ten new ones: one page, however long the history is.
+  const all = [...trades("new", 10), ...(driver.stack.snaptrade.account(account)?.activities ?? [])];
+  await upstream(account, all);
+  expect(await driver.deliver((await driver.event(UPDATED, account)).jobId)).toMatchObject({ outcome: "done" });
+  expect(pagesRead(account)).toBe(4);
+  await expectStored(account, all);
+});
+
+test("a short budget spreads the pages over several deliveries; none is read twice, and only the last one moves the watermark", async () => {
+  const all = trades("spread", 2100);
+  const { account, jobId } = await withTrades(all);
+  const { reserveCallsNow } = driver.service.guards;
+  driver.service.guards.reserveCallsNow = async () => 0;
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 0, delivery: 2 });
+  expect(await stored(account)).toHaveLength(1000);
+  expect(await stateOf(account)).toMatchObject({ watermark: null, cursor: { endDate: day(0), pages: 1 } });
+  // The slot of the next delivery holds the rest.
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  driver.service.guards.reserveCallsNow = reserveCallsNow;
+  expect(pagesRead(account)).toBe(3);
+  await expectStored(account, all);
+  expect(await stateOf(account)).toEqual({ watermark: day(0), cursor: null });
+});
+
+test("no page is begun late in a run: the next delivery goes on from the cursor", async () => {
+  const all = trades("late", 1200);
+  const { account, jobId } = await withTrades(all);
+  const first = driver.hold("run:page");
+  const run = driver.deliver(jobId);
+  await first.reached;
+  const { clock } = driver.service;
+  driver.service.clock = () => clock() + 31_000;
+  first.release();
+  expect(await run).toMatchObject({ status: 200, outcome: "deferred" });
+  driver.service.clock = clock;
+  expect(await driver.jobOf(jobId)).toMatchObject({ attempts: 0, delivery: 2 });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(pagesRead(account)).toBe(2);
+  await expectStored(account, all);
+});
+
+test("a run that dies between two pages is taken over from its cursor, and cannot write afterwards (I4)", async () => {
+  const all = trades("crash", 2100);
+  const { account, jobId } = await withTrades(all);
+  const second = holdSecondPage();
+  const dead = driver.deliver(jobId);
+  await second.reached;
+  expect(await stored(account)).toHaveLength(1000);
+  expect((await stateOf(account)).watermark).toBeNull();
+  await driver.sql`update snaptrade_sync_jobs set lease_until = now() - interval '1 second' where id = ${jobId}`;
+  const before = pagesRead(account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(pagesRead(account) - before).toBe(2);
+  second.release();
+  expect(await dead).toMatchObject({ status: 200, outcome: "overtaken" });
+  await expectStored(account, all);
+  expect(await stateOf(account)).toEqual({ watermark: day(0), cursor: null });
+});
+
+test("a page that fails costs an attempt and nothing else: the pages before it stand, the next attempt goes on", async () => {
+  const all = trades("fault", 2100);
+  const { account, jobId } = await withTrades(all);
+  const first = driver.hold("run:page");
+  const run = driver.deliver(jobId);
+  await first.reached;
+  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
+  first.release();
+  expect(await run).toMatchObject({ status: 200, outcome: "failed" });
+  expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 1 });
+  expect(await stored(account)).toHaveLength(1000);
+  expect((await stateOf(account)).watermark).toBeNull();
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(pagesRead(account)).toBe(4);
+  await expectStored(account, all);
+});
+
+test("rows that come or go at the top between two pages hide none of the others", async () => {
+  for (const change of ["insert", "delete"] as const) {
+    const all = trades(change, 1500);
+    const { account, jobId } = await withTrades(all);
+    const first = driver.hold("run:page");
+    const run = driver.deliver(jobId);
+    await first.reached;
+    const now = change === "insert" ? [...trades("top", 40, { perDay: 40 }), ...all] : all.slice(40);
+    await upstream(account, now);
+    first.release();
+    expect(await run, change).toMatchObject({ outcome: "done" });
+    await expectStored(account, all);
+    // The event of the change brings what came; nothing that was stored goes.
+    expect(await driver.deliver((await driver.event(UPDATED, account)).jobId)).toMatchObject({ outcome: "done" });
+    await expectStored(account, change === "insert" ? now : all);
+  }
+});
+
+test("one date that fills more than a page is read to its end", async () => {
+  const all = [
+    ...trades("few", 300),
+    ...trades("crowd", 1900, { perDay: 1900, from: 200 }),
+    ...trades("old", 200, { from: 300 }),
+  ];
+  const { account, jobId } = await withTrades(all);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, all);
+});
+
+test("transactions without a date are stored too, over pages", async () => {
+  const dateless = trades("dateless", 1100).map((trade) => ({ ...trade, trade_date: null }));
+  const all = [...trades("dated", 500), ...dateless];
+  const { account, jobId } = await withTrades(all);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, all);
+});
+
+test("a transaction that appears up to seven days late is found, and costs one page", async () => {
+  const all = trades("known", 50, { perDay: 1, from: 1 });
+  const { account, jobId } = await withTrades(all);
+  await driver.deliver(jobId);
+  await driver.sql`update snaptrade_accounts set transactions_watermark = ${day(2)} where account_id = ${account}`;
+  const late = [...all, ...trades("late", 1, { from: 9 })];
+  await upstream(account, late);
+  expect(await driver.deliver((await driver.event(UPDATED, account)).jobId)).toMatchObject({ outcome: "done" });
+  expect(pagesRead(account)).toBe(2);
+  await expectStored(account, late);
+});
+
+test("ids that SnapTrade issues anew double no row, and two equal trades stay two", async () => {
+  const twins: WireObject[] = trades("twin", 2, { perDay: 2 }).map((trade) => ({ ...trade, description: "equal" }));
+  const all: WireObject[] = [...twins, ...trades("single", 10)];
+  const { account, jobId } = await withTrades(all);
+  await driver.deliver(jobId);
+  await expectStored(account, all);
+  const [before] =
+    await driver.sql`select array_agg(id order by id) as ids from snaptrade_transactions where account_id = ${account}`;
+  const anew = all.map((trade) => ({ ...trade, id: `anew-${String(trade.id)}` }));
+  await upstream(account, anew);
+  expect(await driver.deliver((await driver.event(UPDATED, account)).jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, anew);
+  const [after] =
+    await driver.sql`select array_agg(id order by id) as ids from snaptrade_transactions where account_id = ${account}`;
+  expect(after).toEqual(before);
+});
