@@ -2,7 +2,7 @@ import type { NextConfig } from "next";
 
 const config: NextConfig = {
   // These load parts of themselves at run time, which bundling breaks; Node resolves them instead.
-  serverExternalPackages: ["snaptrade-typescript-sdk", "pino"],
+  serverExternalPackages: ["snaptrade-typescript-sdk", "pino", "undici"],
   poweredByHeader: false,
   experimental: { agentUpgrade: false },
   async headers() {

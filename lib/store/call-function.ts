@@ -1,5 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import type { z } from "zod";
+import { fetchJson } from "@/lib/http/post-json";
 import { NoSocket } from "@/lib/store/no-socket";
 
 /**
@@ -29,6 +30,7 @@ export function createFunctionCaller(options: { url: string; secretKey: string; 
   const client = createClient(options.url, options.secretKey, {
     auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
     realtime: { transport: NoSocket },
+    global: { fetch: fetchJson },
   });
   return async (name, request, answer) => {
     const { data, error } = await client

@@ -94,7 +94,8 @@ export function createStore(call: CallFunction) {
     removeUser: (request: { userId: string }) => call("snaptrade_remove_user", request, answers.removeUserAnswer),
     usersToList: (request: { limit: number }) => call("snaptrade_users_to_list", request, answers.usersToListAnswer),
     markListed: (request: { userId: string }) => call("snaptrade_mark_listed", request, answers.empty),
-    putListing: (request: { userId: string; connections: Connection[]; accounts: AccountDetail[] }) =>
+    /** `readAt`: when the reading began; an event that is newer than that stands. */
+    putListing: (request: { userId: string; readAt: string; connections: Connection[]; accounts: AccountDetail[] }) =>
       call("snaptrade_put_listing", request, answers.putListingAnswer),
 
     /** Newest first. `before`: the last job of the page before. */

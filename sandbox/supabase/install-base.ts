@@ -32,7 +32,7 @@ const ROLES = `
         end;
       end if;
     end loop;
-    if not pg_has_role(current_user, 'service_role', 'set') or not pg_has_role('authenticator', 'service_role', 'set') then
+    if not pg_has_role(current_user, 'service_role', 'member') or not pg_has_role('authenticator', 'service_role', 'member') then
       execute format('grant anon, authenticated, service_role to %I, authenticator', current_user);
     end if;
   end $$;

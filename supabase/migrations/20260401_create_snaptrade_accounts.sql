@@ -1,4 +1,4 @@
--- Users, connections and accounts, by SnapTrade's own text ids. Only the service role writes (20260402 has the policies
+-- Users, connections and accounts, by SnapTrade's own text ids. Only the service role writes (20260405 has the policies
 -- for readers). Every later function is revoked from the API roles by the default privileges that this file sets first.
 
 alter default privileges in schema public revoke execute on functions from public, anon, authenticated;
