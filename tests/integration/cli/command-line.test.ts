@@ -4,7 +4,8 @@ import { z } from "zod";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
-const TIMEOUT = 60_000;
+/** A process takes a second and a half to load; on a busy machine much longer. */
+const TIMEOUT = 120_000;
 
 const jobList = z.object({ jobs: z.array(z.object({ jobId: z.string() })) });
 
@@ -114,8 +115,6 @@ test(
 
 test.each([
   ["an environment with faults, each named", "ops", ["jobs"], "SUPABASE_SECRET_KEY is not set"],
-  ["a status that there is not", "ops", ["jobs", "--status", "lost"], "Allowed choices are queued, running, done"],
-  ["a user without a source of the secret", "users", ["add", "u-1"], "say where the secret is"],
   ["a secret on the command line, which is not repeated", "users", ["add", "u-1", "--secret=marker"], "'--secret=...'"],
   ["a removal without --yes", "users", ["remove", "u-1"], "repeat it with --yes"],
 ] as const)(
