@@ -40,9 +40,9 @@ const LATEST_COPY_MS = 2_000;
 export function makeStorm(options: StormOptions): StormPost[] {
   const random = seededRandom(options.seed, "storm");
   const posts = Array.from({ length: options.events }, () => {
-    // The square brings more of them early: the first seconds carry three times the mean.
+    // The power brings more of them early: the first seconds carry more than twice the mean.
     const share = random.int(1_000_000) / 1_000_000;
-    const atMs = Math.floor(share * share * (options.lengthMs - LATEST_COPY_MS));
+    const atMs = Math.floor(share ** 1.5 * (options.lengthMs - LATEST_COPY_MS));
     const body = makeBody(random, options, atMs);
     const signature = signWebhook(body, options.consumerKey);
     const copies = weighted(random, COPIES);

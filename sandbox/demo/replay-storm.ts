@@ -25,7 +25,7 @@ export type Replay = {
   stopped(): boolean;
 };
 
-export const CONNECTIONS = 64;
+export const CONNECTIONS = 8;
 const PAUSE_BEFORE_AGAIN_MS = 200;
 
 export function emptyTally(): Tally {
@@ -33,7 +33,7 @@ export function emptyTally(): Tally {
 }
 
 /**
- * Posts the storm at its own pace and notes every answer in `tally`. At most 64 posts are under way: what comes later
+ * Posts the storm at its own pace and notes every answer in `tally`. At most 8 posts are under way: what comes later
  * then waits its turn. The account of an event changes upstream before the first copy is posted, so an event whose run
  * read too early leaves a difference behind.
  */

@@ -38,12 +38,22 @@ export function isOk(result: Omit<Result, "ok">): boolean {
   return CHECKS.every(([name]) => result[name] === 0);
 }
 
-/** A short table for people; `culprits` names who failed a check. */
-export function resultTable(result: Result, limit: number, culprits: Partial<Record<MustBeZero, string[]>>): string {
+export type Circumstances = {
+  /** Calls a minute that SnapTrade allowed. */
+  limit: number;
+  /** How long the posts took; longer than the storm where the machine was too slow for it. */
+  stormSeconds: number;
+  /** Who failed a check. */
+  culprits: Partial<Record<MustBeZero, string[]>>;
+};
+
+/** A short table for people. */
+export function resultTable(result: Result, { limit, stormSeconds, culprits }: Circumstances): string {
   const table = new Table({ style: { head: [], border: [] } });
   const { events, accepted, duplicate, coalesced, other, jobs, runs, deliveries, callsNeeded, providerCalls } = result;
   table.push(
     ["events", `${events}`, `${accepted} accepted, ${coalesced} coalesced, ${duplicate} duplicate, ${other} other`],
+    ["posted in", `${stormSeconds} s`, `${Math.round(events / stormSeconds)} a second`],
     ["jobs", `${jobs}`, `${runs} runs, ${deliveries} deliveries (${ratio(deliveries, jobs)} a job)`],
     ["SnapTrade calls", `${providerCalls}`, `${callsNeeded} needed (${ratio(providerCalls, callsNeeded)} times)`],
     ["most calls in a minute", `${result.maxCallsInWindow}`, `limit ${limit}`],

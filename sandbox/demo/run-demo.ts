@@ -72,14 +72,16 @@ export async function runDemo(options: DemoOptions, closers: Closers): Promise<n
     return progress.stop();
   });
 
+  const startedAt = Date.now();
   await Promise.all([replay(stack, storm, options, closers, tally), killApp && killInMidStorm(stack, storm, speed)]);
+  const stormSeconds = tenths(Date.now() - startedAt);
   await waitUntilQuiet(sql, DRAIN_LIMIT_MS, closers.isClosing);
   if (closers.isClosing()) return 1;
   clearInterval(reconcile);
   await progress.stop();
 
   const { result, culprits } = await measure(stack, sql, accounts, storm, tally);
-  process.stdout.write(`${resultTable(result, rateLimit, culprits)}\n`);
+  process.stdout.write(`${resultTable(result, { limit: rateLimit, stormSeconds, culprits })}\n`);
   if (keep) process.stdout.write(`${stackTable(stack)}\nCtrl-C stops everything.\n`);
   process.stdout.write(`${JSON.stringify(result)}\n`);
   if (keep) await untilSignal();
@@ -149,10 +151,15 @@ async function measure(
     maxCallsInWindow: sim.maxCallsInWindow,
     lostUpdates: lost.length,
     staleAccounts: figures.staleAccounts.length,
-    drainSeconds: Math.round(drainMs / 100) / 10,
+    drainSeconds: tenths(drainMs),
   };
   const result: Result = { ...measured, ok: isOk(measured) };
   return { result, culprits: { lostUpdates: lost, staleAccounts: figures.staleAccounts } };
+}
+
+/** Milliseconds as seconds with one digit behind the point. */
+function tenths(ms: number): number {
+  return Math.round(ms / 100) / 10;
 }
 
 /** SnapTrade's side of the progress. */

@@ -24,6 +24,18 @@ export type AppOptions = {
 };
 
 const HOST = "127.0.0.1";
+
+/** Asked without credentials they answer 401 before any work, but by then Next.js has loaded their code. */
+const ROUTES: readonly (readonly ["GET" | "POST", string])[] = [
+  ["POST", "/api/snaptrade/webhook"],
+  ["POST", "/api/internal/process-snaptrade-holdings-sync"],
+  ["POST", "/api/internal/process-snaptrade-transactions-sync"],
+  ["POST", "/api/internal/snaptrade-sync-failed"],
+  ["POST", "/api/cron/process-stale-snaptrade"],
+  ["GET", "/api/cron/schedule-stale-snaptrade"],
+  ["GET", "/api/cron/reconcile-snaptrade"],
+  ["GET", "/api/metrics"],
+];
 /** The first request of `next dev` compiles its route. */
 const READY_LIMIT_MS = 90_000;
 const RESTART_PAUSE_MS = 250;
@@ -88,6 +100,8 @@ export async function runApp({ mode, port, env, logFile, closers }: AppOptions):
 
   closers.add("the app", close);
   if (!(await comesUp(current))) throw new Error(`The app did not start. It said:\n${lastOutput}`);
+  // The first event should not wait for it. In development each would be compiled, which takes seconds.
+  if (mode === "start") await Promise.all(ROUTES.map(([method, path]) => answers(url, path, method)));
   void keepRunning();
   return { url, pid: () => current.child.pid ?? 0, kill: () => killGroup(current) };
 }
@@ -110,9 +124,9 @@ function hasEnded({ child }: TiedProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-async function answers(url: string): Promise<boolean> {
+async function answers(url: string, path = "/api/health", method = "GET"): Promise<boolean> {
   try {
-    const response = await fetch(`${url}/api/health`, { signal: AbortSignal.timeout(20_000) });
+    const response = await fetch(`${url}${path}`, { method, signal: AbortSignal.timeout(20_000) });
     await response.body?.cancel();
     return response.status === 200;
   } catch {
