@@ -2,7 +2,7 @@ import { isAway } from "@/lib/guards/redis-scripts";
 import { acceptBulk } from "@/lib/jobs/accept-bulk";
 import { publishJobs } from "@/lib/jobs/publish-jobs";
 import { watchLimits } from "@/lib/jobs/watch-limits";
-import type { Failure } from "@/lib/provider/provider";
+import type { AccountDetail, Connection, Failure, ProviderUser } from "@/lib/provider/provider";
 import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
 
@@ -22,28 +22,46 @@ export async function listUser(
   user: { userId: string; secretCiphertext: string },
   signal: AbortSignal,
 ): Promise<Listing> {
-  if ((await service.guards.reserveCallsNow(2)) < 2) return { kind: "no_budget" };
   const asked = {
     userId: user.userId,
     userSecret: decryptSecret(user.secretCiphertext, service.env.snaptrade.secretsKeys, user.userId),
   };
-  const watch = watchLimits(service, "", service.env.limits.rateLimit);
-  const connections = await watch.see(await service.provider.listConnections(asked, signal));
-  if (connections.kind !== "ok") return { kind: "failed", what: "connections", failure: connections };
-  const accounts = await watch.see(await service.provider.listAccounts(asked, signal));
-  if (accounts.kind !== "ok") return { kind: "failed", what: "accounts", failure: accounts };
+  if ((await service.guards.reserveCallsNow(2)) < 2) return { kind: "no_budget" };
+  const readAt = new Date(service.clock()).toISOString();
+  const lists = await readLists(service, asked, signal);
+  if (lists.kind === "failed") return lists;
+  const { connections, accounts } = lists;
   const { behind } = await service.store.putListing({
     userId: user.userId,
-    connections: connections.value,
-    accounts: accounts.value,
+    readAt,
+    connections,
+    accounts,
   });
   const bulk = await acceptBulk(service, "reconcile", behind);
   if (!isAway(bulk)) await publishJobs(service, bulk.publish, bulk.waits);
   return {
     kind: "listed",
-    connections: connections.value.length,
-    accounts: accounts.value.length,
+    connections: connections.length,
+    accounts: accounts.length,
     behind: behind.length,
     accepted: isAway(bulk) ? 0 : bulk.publish.length,
   };
+}
+
+type Lists =
+  | { kind: "read"; connections: Connection[]; accounts: AccountDetail[] }
+  | Extract<Listing, { kind: "failed" }>;
+
+/** Both lists, or the first failure. What the answers said is counted either way. */
+async function readLists(service: Service, user: ProviderUser, signal: AbortSignal): Promise<Lists> {
+  const watch = watchLimits(service, "", service.env.limits.rateLimit);
+  try {
+    const connections = await watch.see(await service.provider.listConnections(user, signal));
+    if (connections.kind !== "ok") return { kind: "failed", what: "connections", failure: connections };
+    const accounts = await watch.see(await service.provider.listAccounts(user, signal));
+    if (accounts.kind !== "ok") return { kind: "failed", what: "accounts", failure: accounts };
+    return { kind: "read", connections: connections.value, accounts: accounts.value };
+  } finally {
+    await service.guards.count(watch.counts);
+  }
 }

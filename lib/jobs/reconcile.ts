@@ -1,11 +1,12 @@
 import { isAway } from "@/lib/guards/redis-scripts";
 import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
 import { reportDead } from "@/lib/jobs/end-run";
-import { listUser } from "@/lib/jobs/list-users";
+import { type Listing, listUser } from "@/lib/jobs/list-users";
 import { publishJobs, publishWithSlots } from "@/lib/jobs/publish-jobs";
 import { releaseWaiting } from "@/lib/jobs/release-waiting";
 import type { Service } from "@/lib/service";
 import type { OverdueJob } from "@/lib/store/answers";
+import { StoreError } from "@/lib/store/call-function";
 
 export type Tick = {
   taken: number;
@@ -19,6 +20,8 @@ export type Tick = {
 
 /** No new work is begun after this; the route's `maxDuration` is 60 s. */
 const TICK_MS = 40_000;
+/** What still asks SnapTrade then is cut off. */
+const CALLS_MS = 50_000;
 const LEASES = 200;
 const OVERDUE_PAGE = 500;
 const WAITING = 100;
@@ -33,6 +36,7 @@ const PRUNE = 5_000;
 export async function reconcile(service: Service): Promise<Tick> {
   const { store, logger, env } = service;
   const startedAt = service.clock();
+  const signal = service.deadline(CALLS_MS);
   const timeLeft = () => service.clock() - startedAt < TICK_MS;
   const tick: Tick = { taken: 0, dead: 0, republished: 0, released: 0, listed: 0, pruned: 0, redisAway: false };
 
@@ -51,7 +55,7 @@ export async function reconcile(service: Service): Promise<Tick> {
     await publishWithSlots(service, back.publish);
     tick.republished = await publishOverdue(service, timeLeft);
     tick.released = await releaseWaiting(service, { limit: WAITING });
-    tick.listed = await listUsers(service, timeLeft);
+    tick.listed = await listUsers(service, timeLeft, signal);
   }
   const pruned = await store.endTick({ retentionMs: env.limits.retentionMs, limit: PRUNE });
   tick.pruned = pruned.events + pruned.jobs;
@@ -100,23 +104,40 @@ function isLost(job: OverdueJob, slotInMs: number | null): boolean {
   return job.unpublished || slotInMs === null || slotInMs + job.graceMs <= 0;
 }
 
-async function listUsers(service: Service, timeLeft: () => boolean): Promise<number> {
+async function listUsers(service: Service, timeLeft: () => boolean, signal: AbortSignal): Promise<number> {
   const { users } = await service.store.usersToList({ limit: USERS });
-  const signal = service.deadline(TICK_MS);
   let listed = 0;
   for (const user of users) {
     if (!timeLeft()) break;
-    const listing = await listUser(service, user, signal);
-    if (listing.kind === "no_budget") break;
-    if (listing.kind === "failed") {
-      const { what, failure } = listing;
-      service.logger.warn(
-        { userId: user.userId, what, failure: failure.kind },
-        "A user's accounts could not be listed",
-      );
-      await service.store.markListed({ userId: user.userId });
-      if (failure.kind === "throttled") break;
-    } else listed += 1;
+    const listing = await listOrReport(service, user, signal);
+    if (listing.kind === "listed") {
+      listed += 1;
+      continue;
+    }
+    if (listing.kind === "no_budget" || signal.aborted) break;
+    await service.store.markListed({ userId: user.userId });
+    if (listing.kind === "failed" && listing.failure.kind === "throttled") break;
   }
   return listed;
+}
+
+/** What is wrong with one user's secret, lists or rows must not keep the other users from theirs, tick after tick. */
+async function listOrReport(
+  service: Service,
+  user: { userId: string; secretCiphertext: string },
+  signal: AbortSignal,
+): Promise<Listing | { kind: "broken" }> {
+  const message = "A user's accounts could not be listed";
+  try {
+    const listing = await listUser(service, user, signal);
+    if (listing.kind === "failed") {
+      const { what, failure } = listing;
+      service.logger.warn({ userId: user.userId, what, failure: failure.kind }, message);
+    }
+    return listing;
+  } catch (error) {
+    if (error instanceof StoreError && error.away) throw error;
+    service.logger.error({ userId: user.userId, error }, message);
+    return { kind: "broken" };
+  }
 }

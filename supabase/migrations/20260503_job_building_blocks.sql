@@ -7,6 +7,12 @@ language sql security invoker set search_path = '' as $$
   select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('snaptrade:' || p_work_type || ':' || p_account_id, 0));
 $$;
 
+-- The same lock, or false where somebody holds it. Never waits: for work over keys in no order of theirs.
+create function public.snaptrade_try_lock_key(p_work_type text, p_account_id text) returns boolean
+language sql security invoker set search_path = '' as $$
+  select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('snaptrade:' || p_work_type || ':' || p_account_id, 0));
+$$;
+
 create function public.snaptrade_ms_until(p_at timestamptz) returns bigint
 language sql volatile security invoker set search_path = '' as $$
   select greatest(0, ceil(extract(epoch from p_at - clock_timestamp()) * 1000))::bigint;

@@ -177,8 +177,9 @@ begin
   return v_taken;
 end $$;
 
--- Accepts events whose account or connection was unknown when they came and exists now; the rest keep waiting.
---   {userId?, limit, spacingMs} -> {released, publish: [...], users: [user ids that still have waiting events]}
+-- Accepts events whose account or connection was unknown when they came and exists now; the rest keep waiting, and so do
+-- those whose key somebody holds: the events are of many keys, in the order in which they came.
+--   {userId?, limit, spacingMs, effects} -> {released, publish: [...]}
 create function public.snaptrade_release_waiting(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
@@ -203,6 +204,8 @@ begin
         then public.snaptrade_route_event(w.event) ->> 'route' <> 'waiting' end
     order by e.received_at limit (request ->> 'limit')::integer for update of e skip locked
   loop
+    continue when exists (select from jsonb_array_elements(public.snaptrade_route_event(v_row.event) -> 'keys') k
+      where not public.snaptrade_try_lock_key(k ->> 'workType', k ->> 'accountId'));
     v_taken := public.snaptrade_take_event(v_row.event);
     if v_taken ->> 'outcome' <> 'waiting' then
       update public.snaptrade_webhook_events set outcome = v_taken ->> 'outcome', processed = v_taken ->> 'outcome' = 'accepted',

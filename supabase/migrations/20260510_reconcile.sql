@@ -21,8 +21,7 @@ begin
     where lease_until < v_now -- running, in the words of the index of this order
     order by lease_until limit (request ->> 'limit')::integer
   loop
-    continue when not pg_catalog.pg_try_advisory_xact_lock(
-      pg_catalog.hashtextextended('snaptrade:' || v_candidate.work_type || ':' || v_candidate.account_id, 0));
+    continue when not public.snaptrade_try_lock_key(v_candidate.work_type, v_candidate.account_id);
     select * into v_job from public.snaptrade_sync_jobs
     where id = v_candidate.id and status = 'running' and lease_until < v_now for update skip locked;
     continue when v_job.id is null;
@@ -74,8 +73,7 @@ begin
     select * from jsonb_to_recordset(request -> 'items') as i("jobId" uuid, "workType" text, "accountId" text, delivery integer)
     order by "workType", "accountId"
   loop
-    continue when not pg_catalog.pg_try_advisory_xact_lock(
-      pg_catalog.hashtextextended('snaptrade:' || v_item."workType" || ':' || v_item."accountId", 0));
+    continue when not public.snaptrade_try_lock_key(v_item."workType", v_item."accountId");
     update public.snaptrade_sync_jobs set republished = republished + 1
     where id = v_item."jobId" and status = 'queued' and delivery = v_item.delivery
       and work_type = v_item."workType" and account_id = v_item."accountId";

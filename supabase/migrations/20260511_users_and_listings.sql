@@ -30,22 +30,22 @@ create function public.snaptrade_users_to_list(request jsonb) returns jsonb
 language sql stable security invoker set search_path = '' as $$
   select jsonb_build_object('users', coalesce(jsonb_agg(jsonb_build_object('userId', d.user_id,
     'secretCiphertext', d.secret_ciphertext) order by d.rank, d.at nulls first), '[]'))
-  from (
+  from (select distinct on (due.user_id) due.* from (
     (select u.user_id, u.secret_ciphertext, 0 as rank, u.listed_at as at from public.snaptrade_users u
       where u.deleted_at is null and u.secret_ciphertext is not null
         and (u.listed_at is null or u.listed_at < clock_timestamp() - interval '24 hours')
         and u.user_id in (select w.user_id from public.snaptrade_webhook_events w
           where w.outcome = 'waiting' and w.finished_at is null)
       limit (request ->> 'limit')::integer)
-    union
+    union all
     (select u.user_id, u.secret_ciphertext, 1, u.compared_at from public.snaptrade_users u
       where u.deleted_at is null and u.secret_ciphertext is not null
         and (u.compared_at is null or u.compared_at < clock_timestamp() - interval '24 hours')
         and u.created_at < clock_timestamp() - interval '1 hour'
       order by u.compared_at nulls first
       limit least((request ->> 'limit')::integer,
-        (select ceil(count(*) / 1440.0) + 1 from public.snaptrade_users where deleted_at is null)::integer))
-    order by rank, at nulls first limit (request ->> 'limit')::integer) d;
+        (select ceil(count(*) / 1440.0) + 1 from public.snaptrade_users where deleted_at is null)::integer))) due
+    order by due.user_id, due.rank) d;
 $$;
 
 -- A listing attempt that failed counts too: the provider is not asked again the same day for the same user.
@@ -57,8 +57,10 @@ begin
   return '{}';
 end $$;
 
--- Stores a complete listing and compares it with our watermarks. Nothing is ever removed by a listing (I7).
---   {userId, connections: [...], accounts: [...] (lib/provider/provider.ts)} -> {behind: [{workType, accountId, calls}]}:
+-- Stores a complete listing and compares it with our watermarks. Nothing is ever removed by a listing (I7), and it never
+-- undoes an event that is newer than its reading.
+--   {userId, readAt (when the reading began), connections: [...], accounts: [...] (lib/provider/provider.ts)}
+-- -> {behind: [{workType, accountId, calls}]}:
 -- keys whose upstream data moved on while no webhook came. Lost webhooks are normal: SnapTrade re-sends three times.
 create function public.snaptrade_put_listing(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
@@ -66,13 +68,14 @@ declare
   v_behind jsonb;
 begin
   insert into public.snaptrade_connections as c (connection_id, user_id, brokerage, disabled)
-  select w ->> 'connectionId', request ->> 'userId', w ->> 'brokerage', (w ->> 'disabled')::boolean
+  select distinct on (w ->> 'connectionId') w ->> 'connectionId', request ->> 'userId', w ->> 'brokerage', (w ->> 'disabled')::boolean
   from jsonb_array_elements(request -> 'connections') w order by w ->> 'connectionId'
   on conflict (connection_id) do update set brokerage = excluded.brokerage, disabled = excluded.disabled
   where c.user_id = excluded.user_id and c.removed_at is null
+    and (c.state_at is null or c.state_at < (request ->> 'readAt')::timestamptz)
     and (c.brokerage, c.disabled) is distinct from (excluded.brokerage, excluded.disabled);
   insert into public.snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency, detail_read_at)
-  select w ->> 'accountId', (select c.connection_id from public.snaptrade_connections c where c.connection_id = w ->> 'connectionId'),
+  select distinct on (w ->> 'accountId') w ->> 'accountId', (select c.connection_id from public.snaptrade_connections c where c.connection_id = w ->> 'connectionId'),
     request ->> 'userId', w ->> 'institutionAccountId', w ->> 'name', w ->> 'currency', clock_timestamp()
   from jsonb_array_elements(request -> 'accounts') w order by w ->> 'accountId'
   on conflict (account_id) do update set name = excluded.name, currency = coalesce(excluded.currency, a.currency),
