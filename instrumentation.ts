@@ -1,17 +1,7 @@
-/**
- * Checks the environment at start. Under `next start` a fault ends the process with one message each: a throw here would
- * leave it up, answering 500. On Vercel a process cannot refuse to start: every route answers 503, and this names why.
- */
+/** Checks the environment at start (lib/check-start.ts). The import stands in a branch of its own: the edge has no process. */
 export async function register(): Promise<void> {
-  if (process.env.NEXT_RUNTIME !== "nodejs") return;
-  const { processService } = await import("@/lib/composition");
-  const { createLogger } = await import("@/lib/log");
-  const composed = processService();
-  if (composed.kind === "ok") {
-    for (const warning of composed.warnings) composed.service.logger.warn({}, warning);
-    return;
+  if (process.env.NEXT_RUNTIME === "nodejs") {
+    const { checkStart } = await import("@/lib/check-start");
+    checkStart({ isVercel: Boolean(process.env.VERCEL) });
   }
-  const logger = createLogger({ secrets: [] });
-  for (const fault of composed.faults) logger.error({}, fault);
-  if (!process.env.VERCEL) process.exit(1);
 }
