@@ -29,13 +29,15 @@ const COPIES: readonly [number, number][] = [
   [3, 13],
   [4, 2],
 ];
+/** One account in eight is a busy one; together they get more than half of all events. */
+const BUSY = { oneIn: 8, ofHundred: 55 };
 /** A redelivery comes at most this much later. */
 const LATEST_COPY_MS = 2_000;
 
 /**
- * A storm like the incident's: thousands of events for a few hundred accounts in under a minute, most at the beginning,
- * many delivered again byte for byte, with both spellings of the id and both wire forms that SnapTrade uses. The same
- * options give the same storm.
+ * A storm like the incident's: thousands of events for a few hundred accounts in under a minute, most at the beginning
+ * and for few of the accounts, many delivered again byte for byte, with both spellings of the id and both wire forms that
+ * SnapTrade uses. The same options give the same storm.
  */
 export function makeStorm(options: StormOptions): StormPost[] {
   const random = seededRandom(options.seed, "storm");
@@ -56,7 +58,8 @@ export function makeStorm(options: StormOptions): StormPost[] {
 }
 
 function makeBody(random: Random, { accounts, clientId, startMs }: StormOptions, atMs: number): string {
-  const index = random.int(accounts);
+  const isBusy = random.int(100) < BUSY.ofHundred;
+  const index = isBusy ? random.int(Math.ceil(accounts / BUSY.oneIn)) * BUSY.oneIn : random.int(accounts);
   const owner = fourDigits(Math.floor(index / 2));
   const eventType = weighted(random, TYPES);
   const good = { success: true, error: null };
