@@ -80,6 +80,8 @@ if lock and ARGV[9] ~= '1' then
 end
 local function defer(at, reason, reserved, blocked)
   redis.call('HINCRBY', KEYS[3], 'jobs_deferred:' .. reason, 1)
+  -- A run that had begun counts its own end.
+  if ARGV[9] ~= '1' then redis.call('HINCRBY', KEYS[3], 'runs:deferred', 1) end
   return {'defer', whole(at - now), reason, reserved and '1' or '0', whole(blocked - now)}
 end
 local account = tonumber(redis.call('GET', KEYS[4]) or '0')

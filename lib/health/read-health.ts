@@ -15,6 +15,8 @@ export type Health = {
 
 const CRON_LATE_MS = 5 * 60_000;
 const JOB_LATE_MS = 15 * 60_000;
+/** So many publishes of reconcile in a row, 30 s and then twice as long apart each time, take 15 minutes. */
+const PUBLISHES_UNTIL_LATE = 5;
 
 /**
  * What an operator must know. `down`: Redis or Postgres cannot be reached. `degraded`: the reconcile cron has not run for
@@ -49,9 +51,16 @@ export async function readHealth(service: Service): Promise<{ health: Health; is
   return { health, isFault: down || late };
 }
 
-/** Jobs that are past their due time may still wait for their slot: Redis knows. */
-async function isAnyJobLate(service: Service, overdue: { jobId: string; delivery: number }[]): Promise<boolean> {
+/**
+ * Jobs that are past their due time may still wait for their slot: Redis knows. Each publish of reconcile comes with a new
+ * slot, so a job that no publish brings to its worker is known by their number.
+ */
+async function isAnyJobLate(
+  service: Service,
+  overdue: { jobId: string; delivery: number; republished: number }[],
+): Promise<boolean> {
   if (overdue.length === 0) return false;
+  if (overdue.some(({ republished }) => republished >= PUBLISHES_UNTIL_LATE)) return true;
   const slots = await service.guards.findSlots(overdue);
   return isAway(slots) || slots.some((inMs) => inMs === null || inMs < -JOB_LATE_MS);
 }

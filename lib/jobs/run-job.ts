@@ -139,7 +139,12 @@ async function deferBeforeBegin(
   const deferred = await service.store.defer({ ...job, notBeforeMs });
   if (deferred.outcome !== "deferred") {
     const unused = reserved ? [{ jobId: job.jobId, delivery: job.delivery + 1, retried: 0 }] : [];
-    await service.guards.giveBackSlots(unused, { [field("runs", "overtaken")]: 1 });
+    await service.guards.giveBackSlots(unused, {
+      [field("runs", "overtaken")]: 1,
+      // Admission took it for a deferral, and counted it so.
+      [field("runs", "deferred")]: -1,
+      [field("jobs_deferred", reason)]: -1,
+    });
     return "overtaken";
   }
   service.logger.info({ ...job, waitMs, reason }, "Job deferred");

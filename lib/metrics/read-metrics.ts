@@ -11,7 +11,7 @@ export async function readMetrics(service: Service): Promise<string> {
       return null;
     }),
   ]);
-  return renderMetrics(isAway(guards) ? {} : guards.counters, {
+  return renderMetrics(isAway(guards) ? null : guards.counters, {
     jobs: rows === null ? null : { queued: rows.queued, running: rows.running, dead: rows.dead },
     oldestQueuedSeconds: rows === null ? null : (rows.oldestQueuedMs ?? 0) / 1000,
     budgetUsedRatio: isAway(guards) ? null : guards.budgetUsedRatio,

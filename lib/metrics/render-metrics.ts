@@ -1,9 +1,10 @@
 import { Counter, Gauge, Registry } from "prom-client";
-import { EVENT_OUTCOMES, JOB_STATUSES, type JobStatus } from "@/lib/domain";
+import { EVENT_OUTCOMES, type JobStatus } from "@/lib/domain";
 import { COUNTERS, DERIVED_COUNTERS, field, metricName } from "@/lib/metrics/metric-names";
 
 /** What is measured when asked. `null`: it could not be read and is left out; a zero would be a lie. */
 export type Gauges = {
+  /** By status, as far as they are counted: finished jobs are not, they would have to be read from end to end. */
   jobs: Readonly<Partial<Record<JobStatus, number>>> | null;
   oldestQueuedSeconds: number | null;
   /** Part of the rate limit that is in use, 0 to 1. */
@@ -13,10 +14,16 @@ export type Gauges = {
 /** Shown from the start, so that a rate does not miss the first event. */
 const ZEROS = Object.fromEntries(EVENT_OUTCOMES.map((outcome) => [field("webhook_events", outcome), "0"]));
 
-/** Prometheus text of the counters (fields as `field` names them, values as Redis has them) and the gauges. */
-export async function renderMetrics(counters: Readonly<Record<string, string>>, gauges: Gauges): Promise<string> {
+/**
+ * Prometheus text of the counters (fields as `field` names them, values as Redis has them) and the gauges. Counters are
+ * `null` where they could not be read: a counter that fell to zero would be taken for a restart.
+ */
+export async function renderMetrics(
+  counters: Readonly<Record<string, string>> | null,
+  gauges: Gauges,
+): Promise<string> {
   const registry = new Registry();
-  addCounters(registry, { ...ZEROS, ...counters });
+  if (counters !== null) addCounters(registry, { ...ZEROS, ...counters });
   addGauges(registry, gauges);
   return registry.metrics();
 }
@@ -48,7 +55,7 @@ function addGauges(registry: Registry, { jobs, oldestQueuedSeconds, budgetUsedRa
   const registers = [registry];
   if (jobs !== null) {
     const gauge = new Gauge({ name: "snaptrade_jobs", help: "Jobs by status.", labelNames: ["status"], registers });
-    for (const status of JOB_STATUSES) gauge.set({ status }, jobs[status] ?? 0);
+    for (const [status, jobsOfStatus] of Object.entries(jobs)) gauge.set({ status }, jobsOfStatus);
   }
   if (oldestQueuedSeconds !== null) {
     const help = "Age of the oldest queued job in seconds.";

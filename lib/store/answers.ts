@@ -161,6 +161,6 @@ export const healthAnswer = z.object({
   oldestQueuedMs: z.number().nullable(),
   heartbeatAt: z.string().nullable(),
   heartbeatAgeMs: z.number().nullable(),
-  overdue: z.array(z.object({ jobId: z.string(), delivery: z.number().int() })),
+  overdue: z.array(z.object({ jobId: z.string(), delivery: z.number().int(), republished: z.number().int() })),
 });
 export const empty = z.object({});

@@ -70,8 +70,8 @@ begin
   return jsonb_build_object('publish', v_publish, 'superseded', v_superseded, 'notDead', v_not_dead);
 end $$;
 
--- The gauges of health and metrics, in one call. overdue: the queued jobs longest past due_at, for the caller to compare
--- with their slots. {} -> {queued, running, dead, oldestQueuedMs, heartbeatAt, heartbeatAgeMs, overdue: [...]}
+-- The gauges of health and metrics, in one call. overdue: queued jobs 15 min past due_at, for the caller to compare with
+-- their slots; first those that reconcile has published again, for a backlog merely waits. {} -> {queued, running, dead, oldestQueuedMs, heartbeatAt, heartbeatAgeMs, overdue: [...]}
 create function public.snaptrade_read_health(request jsonb) returns jsonb
 language sql stable security invoker set search_path = '' as $$
   select jsonb_build_object(
@@ -83,10 +83,11 @@ language sql stable security invoker set search_path = '' as $$
     'heartbeatAt', (select at from public.snaptrade_service_state where name = 'reconcile'),
     'heartbeatAgeMs', (select extract(epoch from clock_timestamp() - at) * 1000
       from public.snaptrade_service_state where name = 'reconcile'),
-    'overdue', (select coalesce(jsonb_agg(jsonb_build_object('jobId', o.id, 'delivery', o.delivery)), '[]') from (
-      select q.id, q.delivery from public.snaptrade_sync_jobs q
+    'overdue', (select coalesce(jsonb_agg(jsonb_build_object('jobId', o.id, 'delivery', o.delivery,
+      'republished', o.republished)), '[]') from (
+      select q.id, q.delivery, q.republished from public.snaptrade_sync_jobs q
       where q.status = 'queued' and q.due_at < clock_timestamp() - interval '15 minutes'
         and not exists (select from public.snaptrade_sync_jobs r where r.work_type = q.work_type
           and r.account_id = q.account_id and r.status = 'running' and r.lease_until > clock_timestamp())
-      order by q.due_at limit 20) o));
+      order by q.republished desc, q.due_at limit 500) o));
 $$;
