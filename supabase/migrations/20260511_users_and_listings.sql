@@ -91,8 +91,10 @@ begin
     select t.work_type, a.account_id
     from jsonb_array_elements(request -> 'accounts') w
     join public.snaptrade_accounts a on a.account_id = w ->> 'accountId' and a.user_id = request ->> 'userId'
+    -- What a run could not read in full comes back with the sweep: holdings at most four times a day without an event.
     cross join lateral (values
-      ('holdings', (w ->> 'holdingsLastSuccessfulSync')::timestamptz > a.holdings_synced_at or a.holdings_synced_at is null),
+      ('holdings', ((w ->> 'holdingsLastSuccessfulSync')::timestamptz > a.holdings_synced_at or a.holdings_synced_at is null)
+        and (a.holdings_retry_at is null or a.holdings_retry_at < clock_timestamp())),
       ('transactions', (w ->> 'transactionsLastSuccessfulSync')::date > a.transactions_watermark or a.transactions_watermark is null)
     ) as t (work_type, is_behind)
     where t.is_behind and public.snaptrade_is_idle(t.work_type, a.account_id)

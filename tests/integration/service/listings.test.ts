@@ -183,6 +183,15 @@ describe("the daily comparison", () => {
     expect(row).toEqual({ compared: 2 });
   });
 
+  test("leaves holdings that could not be read in full to the sweep, which comes at most four times a day", async () => {
+    await everythingSynced();
+    for (const account of ["acct-0000", "acct-0001"]) driver.stack.snaptrade.bumpAccount(account, "holdings");
+    await driver.sql`update snaptrade_accounts set holdings_retry_at = now() + interval '1 hour' where account_id = 'acct-0000'`;
+    await timePasses(driver, DAY_MS + 1_000);
+    await tickUntilListed(2);
+    expect(jobsPublished(driver).map(({ accountId }) => accountId)).toEqual(["acct-0001"]);
+  });
+
   test("leaves a key with an open or a dead job alone, and one that is gone", async () => {
     await everythingSynced();
     for (const account of ["acct-0000", "acct-0001", "acct-0002", "acct-0003"]) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
+import { SWEEP_PATH } from "@/lib/jobs/publisher";
 import { type HttpCall, type HttpReply, json, type Listening, listen } from "@/sandbox/listen";
 import {
   addAccounts,
@@ -24,7 +25,7 @@ let refused: number | null = null;
 
 beforeAll(async () => {
   proxy = await listen(forward);
-  driver = await driveService({ accounts: 2, rateLimitPerMinute: RATE_LIMIT, env: { QSTASH_URL: proxy.url } });
+  driver = await driveService({ accounts: 6, rateLimitPerMinute: RATE_LIMIT, env: { QSTASH_URL: proxy.url } });
 });
 beforeEach(() => empty(driver));
 afterAll(async () => {
@@ -36,9 +37,12 @@ afterAll(async () => {
 async function forward({ method, path, headers, body }: HttpCall): Promise<HttpReply> {
   const isBatch = path === "/v2/batch";
   const messages = isBatch ? z.array(z.unknown()).parse(JSON.parse(body.toString())) : [];
+  const passed = Object.entries(headers).flatMap(([name, value]) =>
+    /^(authorization|content-type|upstash-)/.test(name) ? [[name, String(value)] as const] : [],
+  );
   const answer = await fetch(`${driver.stack.qstash.url}${path}`, {
     method,
-    headers: { authorization: headers.authorization ?? "" },
+    headers: Object.fromEntries(passed),
     body: isBatch ? JSON.stringify(messages.filter((_, i) => i !== refused)) : body.toString(),
   });
   const entries: unknown = await answer.json();
@@ -103,6 +107,35 @@ test("2,500 stale accounts are all scheduled, though the API answers with 1000 r
   const [row] = await driver.sql`
     select count(*)::int as jobs, min(delivery) as least, max(delivery) as most from snaptrade_sync_jobs where status = 'queued'`;
   expect(row).toEqual({ jobs: 2_500, least: 1, most: 1 });
+});
+
+test("QStash carries a sweep to its end by itself: every stale account is read and the next cron call finds nothing", async () => {
+  await driver.app.addUsers();
+  for (const [place, user] of ["0000", "0001", "0002"].entries()) {
+    const ids = names("acct", 2 * place + 2).slice(-2);
+    await addAccounts(driver, ids, {
+      user_id: `user-${user}`,
+      connection_id: `conn-${user}`,
+      transactions_synced_at: null,
+    });
+  }
+  const { faults } = driver.stack.qstash;
+  const usual = faults.current;
+  faults.set({});
+  await startSweep(driver);
+  const states = () => driver.sql`
+    select status, count(*)::int, (select value ->> 'sweepId' from snaptrade_service_state where name = 'sweep') as sweep
+    from snaptrade_sync_jobs group by status`;
+  await expect.poll(states, { timeout: 20_000 }).toEqual([{ status: "done", count: 12, sweep: null }]);
+  const reads = driver.stack.qstash.state().deliveriesByPath;
+  await startSweep(driver);
+  await expect.poll(states).toEqual([{ status: "done", count: 12, sweep: null }]);
+  faults.set(usual);
+  expect(reads["/api/internal/process-snaptrade-holdings-sync"]).toBe(6);
+  expect(driver.stack.qstash.state().deliveriesByPath).toMatchObject({
+    ...reads,
+    [SWEEP_PATH]: (reads[SWEEP_PATH] ?? 0) + 1,
+  });
 });
 
 test("the crons' routes do nothing with nothing to do", async () => {
