@@ -71,13 +71,18 @@ test("past the lease a redelivery takes over with a higher fence, and the run th
   const first = await driver.jobOf(jobId);
   await endLease(jobId);
   driver.stack.snaptrade.bumpAccount(account, "holdings");
-  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "done" });
+  const reading = driver.hold("run:read");
+  const takeover = driver.deliver(jobId);
+  await reading.reached;
   const second = await driver.jobOf(jobId);
   expect(Number(second.fence)).toBeGreaterThan(Number(first.fence));
 
   expect(await finish()).toMatchObject({ status: 200, outcome: "overtaken" });
-  expect(await storedVersion(driver, account, 3)).toEqual(whole);
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: false, orders: false });
   expect(await driver.jobOf(jobId)).toEqual(second);
+  reading.release();
+  expect(await takeover).toMatchObject({ status: 200, outcome: "done" });
+  expect(await storedVersion(driver, account, 3)).toEqual(whole);
 });
 
 test("an overtaken run that fails, is throttled or finds its account gone changes nothing either", async () => {
