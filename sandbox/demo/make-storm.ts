@@ -6,7 +6,7 @@ import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
 export type StormOptions = {
   seed: number;
   accounts: number;
-  /** Different events; redeliveries come on top, two for three events. */
+  /** Different events; redeliveries come on top, three for four events. */
   events: number;
   lengthMs: number;
   clientId: string;

@@ -28,7 +28,7 @@ export type DemoOptions = {
 };
 
 const ACCOUNTS = 300;
-const STORM = { seed: 1, accounts: ACCOUNTS, events: 3_000, lengthMs: 45_000, ...SNAPTRADE_KEYS };
+const STORM = { seed: 1, accounts: ACCOUNTS, events: 2_000, lengthMs: 45_000, ...SNAPTRADE_KEYS };
 /** Recorded events are as old as their recording; the retention goes along, so that nothing is pruned meanwhile. */
 const ADMIT_OLD_EVENTS = { SNAPTRADE_WEBHOOK_MAX_AGE: "3650d", SNAPTRADE_RETENTION: "3660d" };
 const DRAIN_LIMIT_MS = 150_000;
