@@ -56,9 +56,13 @@ describe("a publish that was lost", () => {
     });
   });
 
-  test("is published again at growing distances, at most 8 minutes, until a run begins", async () => {
+  test.each([
+    ["", () => Promise.resolve()],
+    ["though Redis forgets its slots", () => driver.stack.redis.flush()],
+  ])("is published again at growing distances, at most 8 minutes, until a run begins %s", async (_when, forget) => {
     await loseJobs(["acct"]);
     for (const seconds of [30, 60, 120, 240, 480, 480]) {
+      await forget();
       await timePasses(driver, (seconds / 2) * 1_000);
       expect(await tick()).toEqual([]);
       await timePasses(driver, (seconds / 2 + 1) * 1_000);
