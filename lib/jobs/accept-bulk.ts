@@ -11,7 +11,8 @@ export type Bulk = { publish: Publishable[]; waits: number[]; taken: number };
 /**
  * Accepts keys for bulk work, each only together with its slot and at most a minute ahead (fairness): first the slots, for
  * job ids of our own making, then the same acceptance as intake's, in one call. Slots of keys that turned out to have a
- * job already go back. `taken` keys were dealt with, in order; the rest must come again. While Redis is away: none.
+ * job already go back, and all of them where Postgres gave no answer: a job that it accepted all the same is reconcile's.
+ * `taken` keys were dealt with, in order; the rest must come again. While Redis is away: none.
  */
 export async function acceptBulk(service: Service, reason: JobReason, keys: BulkKey[]): Promise<Bulk | Away> {
   if (keys.length === 0) return { publish: [], waits: [], taken: 0 };
@@ -21,20 +22,25 @@ export async function acceptBulk(service: Service, reason: JobReason, keys: Bulk
   if (isAway(waits)) return waits;
   const granted = items.slice(0, waits.length);
   if (granted.length === 0) return { publish: [], waits: [], taken: 0 };
-  const accepted = await service.store.acceptJobs({
+  const giveBack = (unused: typeof granted) =>
+    service.guards.giveBackSlots(
+      unused.map(({ jobId, delivery }) => ({ jobId, delivery, retried: 0 })),
+      {},
+    );
+  const request = {
     reason,
     spacingMs: 0,
     items: granted.map(({ jobId, workType, accountId }) => ({ jobId, workType, accountId })),
+  };
+  const accepted = await service.store.acceptJobs(request).catch(async (error: unknown) => {
+    await giveBack(granted);
+    throw error;
   });
   await service.reach("sweep:accepted");
   for (const failure of accepted.failed) service.logger.error(failure, "An account could not be accepted");
   const byId = new Map(accepted.publish.map((job) => [job.jobId, job]));
   const unused = granted.filter((item) => !byId.has(item.jobId));
-  if (unused.length > 0)
-    await service.guards.giveBackSlots(
-      unused.map((item) => ({ ...item, retried: 0 })),
-      {},
-    );
+  if (unused.length > 0) await giveBack(unused);
   const kept = granted.flatMap((item, i) => {
     const job = byId.get(item.jobId);
     return job === undefined ? [] : [{ job, wait: Math.max(waits[i] ?? 0, job.dueInMs) }];

@@ -211,6 +211,16 @@ describe("what goes wrong during a sweep", () => {
     expect(await queued()).toHaveLength(3);
   });
 
+  test("a page that Postgres does not answer takes no place in the budget, and is done when QStash brings it again", async () => {
+    await addAccounts(driver, names("acct", SLOTS_A_MINUTE));
+    await startSweep(driver);
+    driver.stack.supabase.fault({ outage: true, after: 1, times: 1 });
+    await expect(deliverPage(driver)).rejects.toThrow("503");
+    driver.stack.supabase.clearFaults();
+    await deliverPage(driver);
+    expect(swept()).toEqual(names("holdings acct", SLOTS_A_MINUTE));
+  });
+
   test("a page that QStash does not take ends the sweep, and the next cron call starts anew", async () => {
     await addAccounts(driver, names("acct", 3));
     const { faults } = driver.stack.qstash;
