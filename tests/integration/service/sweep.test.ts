@@ -181,13 +181,13 @@ describe("what goes wrong during a sweep", () => {
   test("one bad account does not stop a page", async () => {
     await addAccounts(driver, names("acct", 5));
     await driver.sql.unsafe(`
-      create function pg_temp_refuse() returns trigger language plpgsql as $$ begin raise exception 'no such luck'; end $$;
-      create trigger refuse before insert on snaptrade_sync_jobs for each row when (new.account_id = 'acct-0002') execute function pg_temp_refuse()`);
+      create function refuse_account() returns trigger language plpgsql as $$ begin raise exception 'no such luck'; end $$;
+      create trigger refuse before insert on snaptrade_sync_jobs for each row when (new.account_id = 'acct-0002') execute function refuse_account()`);
     try {
       await startSweep(driver);
       await sweepToTheEnd();
     } finally {
-      await driver.sql.unsafe("drop trigger refuse on snaptrade_sync_jobs; drop function pg_temp_refuse()");
+      await driver.sql.unsafe("drop trigger refuse on snaptrade_sync_jobs; drop function refuse_account()");
     }
     expect(swept()).toEqual(["0000", "0001", "0003", "0004"].map((id) => `holdings acct-${id}`));
     expect(driver.logged("An account could not be accepted")).toMatchObject([
