@@ -2,7 +2,7 @@ import { mayCall, type Reading } from "@/lib/jobs/read-holdings";
 import { endOf, type ReadEnd } from "@/lib/jobs/run-end";
 import type { ActivityPage } from "@/lib/provider/provider";
 import type { Service } from "@/lib/service";
-import type { Cursor } from "@/lib/store/answers";
+import type { CommitTransactionsAnswer, Cursor } from "@/lib/store/answers";
 import type { Parts } from "@/lib/store/store";
 
 /** The provider's most for one request (SnapTrade API reference, getAccountActivities). */
@@ -16,18 +16,24 @@ const NO_NEW_PAGE_AFTER_MS = 30_000;
  * Reads pages, newest first, and commits each under the fence with a cursor, so that a crash or a deferral goes on from
  * there. The end date is fixed for the whole run, and each page reads up to the oldest date read so far: rows that are
  * inserted or removed above it cannot hide any. The last page is the one that reaches `total`; only it moves the
- * watermark.
+ * watermark. An account whose history SnapTrade is still fetching keeps none: what comes later is older than the overlap
+ * of the next run, and would never be read.
  */
 export async function readTransactions(service: Service, reading: Reading, jobId: string): Promise<ReadEnd> {
   const { provider } = service;
   const { accountId, user, begun, signal, watch, calls } = reading;
   const startedAt = service.clock();
   const parts: Parts = {};
+  const fenced = { jobId, workType: "transactions", accountId, fence: begun.fence } as const;
   if (begun.readsAccount) {
     calls.left -= 1;
     const account = await watch.see(await provider.readAccount(user, accountId, signal));
     if (account.kind !== "ok") return endOf(account, "account", parts);
     parts.account = account.value;
+    if (begun.cursor === null && begun.watermark === null && account.value.transactionsInitialSyncCompleted === false) {
+      const nothing = { rows: [], cursor: null, watermark: null, pages: 1, pagesLeft: 0, parts };
+      return endOfCommit(await service.store.commitTransactions({ ...fenced, ...nothing })) ?? tookForAPage();
+    }
   }
 
   let cursor = begun.cursor ?? firstCursor(begun.watermark, begun.today);
@@ -51,10 +57,7 @@ export async function readTransactions(service: Service, reading: Reading, jobId
     }
     const next = nextCursor(cursor, page.value);
     const committed = await service.store.commitTransactions({
-      jobId,
-      workType: "transactions",
-      accountId,
-      fence: begun.fence,
+      ...fenced,
       rows: page.value.activities,
       cursor: next,
       watermark: cursor.endDate,
@@ -62,13 +65,29 @@ export async function readTransactions(service: Service, reading: Reading, jobId
       pagesLeft: Math.ceil((page.value.total - cursor.offset) / PAGE_SIZE) - 1,
       parts,
     });
-    if (committed.outcome === "done") return { kind: "committed", publish: committed.publish };
-    if (committed.outcome === "gone") return { kind: "account_gone" };
-    if (committed.outcome === "fenced") return { kind: "fenced" };
-    if (next === null) throw new Error("Postgres took the last page for one in the middle");
-    cursor = next;
+    const end = endOfCommit(committed);
+    if (end !== null) return end;
+    cursor = next ?? tookForAPage();
     delete parts.account;
   }
+}
+
+/** How a commit ends the run; null: it was a page in the middle. */
+function endOfCommit(committed: CommitTransactionsAnswer): ReadEnd | null {
+  switch (committed.outcome) {
+    case "done":
+      return { kind: "committed", publish: committed.publish };
+    case "gone":
+      return { kind: "account_gone" };
+    case "fenced":
+      return { kind: "fenced" };
+    case "page":
+      return null;
+  }
+}
+
+function tookForAPage(): never {
+  throw new Error("Postgres took the last page for one in the middle");
 }
 
 function firstCursor(watermark: string | null, today: string): Cursor {

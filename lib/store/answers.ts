@@ -74,6 +74,7 @@ export const commitTransactionsAnswer = z.discriminatedUnion("outcome", [
   z.object({ outcome: z.literal("page") }),
   fenced,
 ]);
+export type CommitTransactionsAnswer = z.infer<typeof commitTransactionsAnswer>;
 export const deferAnswer = z.discriminatedUnion("outcome", [
   z.object({ outcome: z.literal("deferred"), publish: publishable }),
   z.object({ outcome: z.enum(["overtaken", "fenced"]) }),

@@ -48,7 +48,8 @@ export function createStore(call: CallFunction) {
       request: Fenced & {
         rows: Activity[];
         cursor: answers.Cursor | null;
-        watermark: string;
+        /** Null: there was no history to read yet. */
+        watermark: string | null;
         pages: number;
         pagesLeft: number;
         parts: Parts;

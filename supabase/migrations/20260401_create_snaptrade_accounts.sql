@@ -51,6 +51,7 @@ create table public.snaptrade_accounts (
   transactions_watermark date,
   transactions_cursor jsonb,
   transactions_pages integer not null default 1,
+  transactions_ready boolean,
   holdings_attempted_at timestamptz,
   transactions_attempted_at timestamptz,
   holdings_retry_at timestamptz,
@@ -73,6 +74,8 @@ comment on column public.snaptrade_accounts.transactions_cursor is
 comment on column public.snaptrade_accounts.failed_parts is
   'Parts that the newest event reported as failed upstream; they never replace stored data (I7).';
 comment on column public.snaptrade_accounts.detail_read_at is 'Null for a bare row made from an event: the first run reads the account.';
+comment on column public.snaptrade_accounts.transactions_ready is
+  'SnapTrade has the history (sync_status.transactions.initial_sync_completed, as last read): the first reading waits for it.';
 create index snaptrade_accounts_user_id on public.snaptrade_accounts (user_id);
 create index snaptrade_accounts_connection_id on public.snaptrade_accounts (connection_id);
 

@@ -35,10 +35,12 @@ language sql stable security invoker set search_path = '' as $$
     where work_type = p_work_type and account_id = p_account_id and status = 'dead');
 $$;
 
--- A bare account row (made from an event) is filled by its first run: by the holdings run where there is one.
+-- Whether a run reads the account too: holdings to fill a bare row (made from an event), the first reading of
+-- transactions to know that SnapTrade has the history. What it has not got yet would never be read afterwards.
 create function public.snaptrade_reads_account(p_work_type text, p_account_id text) returns boolean
 language sql stable security invoker set search_path = '' as $$
-  select a.detail_read_at is null and (p_work_type = 'holdings' or not public.snaptrade_is_open('holdings', a.account_id))
+  select case p_work_type when 'holdings' then a.detail_read_at is null
+    else a.transactions_watermark is null and a.transactions_cursor is null and a.transactions_ready is not true end
   from public.snaptrade_accounts a where a.account_id = p_account_id;
 $$;
 

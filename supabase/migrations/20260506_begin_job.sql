@@ -99,7 +99,7 @@ begin
       institution_account_id = coalesce(v_account ->> 'institutionAccountId', institution_account_id),
       connection_id = coalesce(connection_id, (select c.connection_id from public.snaptrade_connections c
         where c.connection_id = v_account ->> 'connectionId')),
-      detail_read_at = p_job.started_at
+      transactions_ready = (v_account ->> 'transactionsInitialSyncCompleted')::boolean, detail_read_at = p_job.started_at
     where account_id = p_job.account_id;
   end if;
   if p_parts -> 'rereadAccount' = 'true' then

@@ -26,7 +26,7 @@ begin
 end $$;
 
 -- commit of one page of transactions: {jobId, workType, accountId, fence, rows, cursor (of the next page, or null after
---   the last), watermark (date, with the last page), pages (of the whole run), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
+--   the last), watermark (date, with the last page; null: there was no history to read yet), pages (of the whole run), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
 -- Each page stands under the fence; only the last one moves the watermark. The cursor carries the seam that the writer of
 -- rows wants back with the next page.
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
@@ -57,7 +57,7 @@ begin
   -- The slot of the next run is the page count of this one; the first reading of a history says nothing about the next.
   update public.snaptrade_accounts set transactions_cursor = null, transactions_fence = v_job.fence,
     transactions_pages = case when transactions_watermark is null then 1 else greatest(1, (request ->> 'pages')::integer) end,
-    transactions_watermark = (request ->> 'watermark')::date, transactions_synced_at = v_job.started_at
+    transactions_watermark = coalesce((request ->> 'watermark')::date, transactions_watermark), transactions_synced_at = v_job.started_at
   where account_id = v_job.account_id;
   return jsonb_build_object('outcome', 'done', 'written', v_written, 'publish', public.snaptrade_finish_job(v_job));
 end $$;

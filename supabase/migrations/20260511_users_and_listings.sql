@@ -74,13 +74,16 @@ begin
   where c.user_id = excluded.user_id and c.removed_at is null
     and (c.state_at is null or c.state_at < (request ->> 'readAt')::timestamptz)
     and (c.brokerage, c.disabled) is distinct from (excluded.brokerage, excluded.disabled);
-  insert into public.snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency, detail_read_at)
+  insert into public.snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency,
+    transactions_ready, detail_read_at)
   select distinct on (w ->> 'accountId') w ->> 'accountId', (select c.connection_id from public.snaptrade_connections c where c.connection_id = w ->> 'connectionId'),
-    request ->> 'userId', w ->> 'institutionAccountId', w ->> 'name', w ->> 'currency', clock_timestamp()
+    request ->> 'userId', w ->> 'institutionAccountId', w ->> 'name', w ->> 'currency',
+    (w ->> 'transactionsInitialSyncCompleted')::boolean, clock_timestamp()
   from jsonb_array_elements(request -> 'accounts') w order by w ->> 'accountId'
   on conflict (account_id) do update set name = excluded.name, currency = coalesce(excluded.currency, a.currency),
     institution_account_id = coalesce(excluded.institution_account_id, a.institution_account_id),
     connection_id = coalesce(a.connection_id, excluded.connection_id), detail_read_at = excluded.detail_read_at,
+    transactions_ready = excluded.transactions_ready,
     -- A holdings sync upstream that is newer than the reported failure has made the failed parts good.
     failed_parts = case when a.failed_parts_at < (select (w ->> 'holdingsLastSuccessfulSync')::timestamptz
       from jsonb_array_elements(request -> 'accounts') w where w ->> 'accountId' = a.account_id) then '{}' else a.failed_parts end

@@ -148,6 +148,33 @@ test("a page that fails costs an attempt and nothing else: the pages before it s
   await expectStored(account, all);
 });
 
+test("an account that is read before SnapTrade has its history gets all of it once it is there", async () => {
+  const account = driver.nextAccount();
+  const status = (ready: boolean) => ({ sync_status: { transactions: { initial_sync_completed: ready } } });
+  await driver.simulate("PUT", `accounts/${account}`, { activities: trades("first", 5), ...status(false) });
+  await driver.event("NEW_ACCOUNT_AVAILABLE", account);
+  for (const { id } of await driver.jobs(account)) expect(await driver.deliver(id)).toMatchObject({ outcome: "done" });
+  expect(await stateOf(account)).toEqual({ watermark: null, cursor: null });
+
+  const all = trades("history", 200);
+  await driver.simulate("PUT", `accounts/${account}`, { activities: all, ...status(true) });
+  const { jobId } = await driver.event("ACCOUNT_TRANSACTIONS_INITIAL_UPDATE", account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, all);
+  expect(await stateOf(account)).toEqual({ watermark: day(0), cursor: null });
+});
+
+test("a new account costs one call more, whichever of its two jobs runs first", async () => {
+  for (const first of ["holdings", "transactions"]) {
+    const account = driver.nextAccount();
+    await driver.event("NEW_ACCOUNT_AVAILABLE", account);
+    const jobs = await driver.jobs(account);
+    jobs.sort((a, b) => Number(b.work_type === first) - Number(a.work_type === first));
+    for (const { id } of jobs) expect(await driver.deliver(id)).toMatchObject({ outcome: "done" });
+    expect(driver.callsOf(account), first).toHaveLength(1 + 3 + 1);
+  }
+});
+
 test("rows that come or go at the top between two pages hide none of the others", async () => {
   for (const change of ["insert", "delete"] as const) {
     const all = trades(change, 1100);
