@@ -83,6 +83,7 @@ async function seedAccounts(
     institution_account_id: detail.institutionAccountId,
     name: detail.name,
     currency: detail.currency,
+    transactions_ready: detail.transactionsInitialSyncCompleted,
   }));
   const ids = rows.map(({ accountId }) => accountId);
   await sql.begin(async (tx) => {
@@ -90,15 +91,17 @@ async function seedAccounts(
       await tx`delete from ${tx(`snaptrade_${table}`)} where account_id = any (${ids})`;
     }
     await tx`
-      insert into snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency, detail_read_at)
+      insert into snaptrade_accounts as a (account_id, connection_id, user_id, institution_account_id, name, currency,
+        transactions_ready, detail_read_at)
       select r.*, clock_timestamp() from json_to_recordset(${asJson(owned)}::text::json) as r (account_id text,
-        connection_id text, user_id text, institution_account_id text, name text, currency text)
-      on conflict (account_id) do update set (connection_id, user_id, institution_account_id, name, currency, detail_read_at,
+        connection_id text, user_id text, institution_account_id text, name text, currency text, transactions_ready boolean)
+      on conflict (account_id) do update set (connection_id, user_id, institution_account_id, name, currency,
+        transactions_ready, detail_read_at,
         holdings_synced_at, transactions_synced_at, transactions_watermark, transactions_cursor, transactions_pages,
         holdings_attempted_at, transactions_attempted_at, holdings_retry_at, positions_as_of, failed_parts,
         failed_parts_at, state_at, removed_at)
         = (excluded.connection_id, excluded.user_id, excluded.institution_account_id, excluded.name, excluded.currency,
-        excluded.detail_read_at, null, null, null, null, 1, null, null, null, null, '{}', null, null, null)`;
+        excluded.transactions_ready, excluded.detail_read_at, null, null, null, null, 1, null, null, null, null, '{}', null, null, null)`;
     if (fresh) return;
     await tx`
       select snaptrade_write_holdings(r."accountId", r.holdings), snaptrade_write_transactions(r."accountId", r.activities, null, null)
