@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ["tests/support/global-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Left alone vitest keeps one of two cores for itself.
+    maxWorkers: 2,
     // A shared machine can stall a whole local stack past Redis's one second. The report still names what needed it.
     retry: process.env.CI ? 1 : 0,
   },
