@@ -209,3 +209,18 @@ test("an event that says a part failed upstream never takes the short cut", asyn
   expect(stored?.failed_parts).toEqual(["balances"]);
   expect(await driver.rowsOf(webhookId)).toHaveLength(1);
 });
+
+test("the runs of two jobs of one key begin no closer than the spacing, and the second waits in QStash, not in a function", async () => {
+  const { limits } = driver.service.env;
+  const spacingMs = limits.minRunSpacingMs;
+  limits.minRunSpacingMs = 50_000;
+  const account = await driver.synced(driver.nextAccount());
+  const [first] = await driver.jobs(account);
+  const { jobId } = await driver.event(HOLDINGS, account);
+  const second = await driver.jobOf(jobId);
+  expect(second.due_at.getTime() - (first?.started_at?.getTime() ?? 0)).toBe(50_000);
+  expect(driver.published.at(-1)).toMatchObject({ dedupe: `${jobId}-1` });
+  expect(driver.published.at(-1)?.delayMs).toBeGreaterThan(10_000);
+  expect(await driver.event(HOLDINGS, account)).toMatchObject({ outcome: "coalesced", jobId });
+  limits.minRunSpacingMs = spacingMs;
+});

@@ -180,6 +180,17 @@ test("fifty redeliveries at once and one later are one acceptance and fifty dupl
   expect(driver.logged("Duplicate webhook")).toHaveLength(51);
 });
 
+test("an id that has a row already is a duplicate, also a row that was never processed", async () => {
+  const account = driver.nextAccount();
+  for (const processed of [false, true]) {
+    const webhookId = randomUUID();
+    await driver.sql`insert into snaptrade_webhook_events (webhook_id, processed) values (${webhookId}, ${processed})`;
+    expect(await driver.event(HOLDINGS, account, { webhookId })).toMatchObject({ status: 200, outcome: "duplicate" });
+    expect(await driver.rowsOf(webhookId)).toHaveLength(1);
+  }
+  expect(await driver.jobs(account)).toEqual([]);
+});
+
 test("the misspelt webookId is an id, the right spelling wins, and a body without any id is known by its digest", async () => {
   const account = driver.nextAccount();
   const id = randomUUID();

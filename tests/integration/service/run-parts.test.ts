@@ -94,6 +94,32 @@ test("a part that the event reports as failed upstream is left alone; the good p
   expect(await storedVersion(driver, run.account, 3)).toEqual({ positions: true, balances: true, orders: true });
 });
 
+test("an event that says nothing about parts does not make a failed part good", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  const failed = await driver.event(HOLDINGS, account, { details: { balances: bad } });
+  expect(await driver.deliver(failed.jobId)).toMatchObject({ outcome: "done" });
+  await driver.simulate("PUT", `accounts/${account}`, { balances: [] });
+  const { jobId } = await driver.event("TRADE_DETECTION", account, { details: { orders: [] } });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+});
+
+test("empty positions whose confirmation has no call left are left alone; the next run has the call, and empties them", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  await driver.simulate("PUT", `accounts/${account}`, { positions: [] });
+  const { jobId } = await driver.event(HOLDINGS, account);
+  const { reserveCallsNow } = driver.service.guards;
+  driver.service.guards.reserveCallsNow = async () => 0;
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+  expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 0 });
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  driver.service.guards.reserveCallsNow = reserveCallsNow;
+  expect(await storedCounts(driver, account)).toMatchObject({ positions: 0 });
+});
+
 test("501 on orders is no failure: the run is complete, and stored orders stay", async () => {
   const account = await driver.synced(driver.nextAccount());
   const before = await storedCounts(driver, account);
