@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 
 let driver: Driver;
@@ -151,10 +152,7 @@ test("a connection whose accounts are unknown waits, and is read once they are k
   expect(await driver.app.post({ eventType: HOLDINGS, accountId: "acct-new", ...ids })).toMatchObject({
     outcome: "accepted",
   });
-  const tick = await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-    headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-  });
-  expect(await tick.json()).toMatchObject({ released: 1 });
+  expect(await reconcileTick(driver)).toMatchObject({ released: 1 });
   expect(await driver.rowsOf(webhookId)).toMatchObject([{ outcome: "accepted", processed: true }]);
   expect((await driver.jobs("acct-new")).map(({ work_type }) => work_type).sort()).toEqual([
     "holdings",

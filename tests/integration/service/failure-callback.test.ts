@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { JobMessage } from "@/lib/domain";
 import { FAILURE_PATH } from "@/lib/jobs/publisher";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 
 let driver: Driver;
@@ -134,9 +135,7 @@ test("Redis away: the job is left to reconcile, which publishes it once Redis is
   await driver.sql`update snaptrade_sync_jobs set due_at = due_at - interval '1 minute',
     published_at = published_at - interval '1 minute' where id = ${job.jobId}`;
   driver.stepRedisClock(60_000);
-  await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-    headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-  });
+  await reconcileTick(driver);
   expect(await driver.jobOf(job.jobId)).toMatchObject({ status: "queued", delivery: 2 });
   expect(await driver.deliver(job.jobId)).toMatchObject({ outcome: "done" });
 });

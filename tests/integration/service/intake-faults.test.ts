@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { z } from "zod";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 
 let driver: Driver;
@@ -21,10 +21,7 @@ const claimsOf = (webhookId: string, account: string) =>
 
 /** One tick of the reconcile cron: how many jobs it published again. */
 async function reconcile(): Promise<number> {
-  const answer = await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-    headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-  });
-  return z.object({ republished: z.number() }).parse(await answer.json()).republished;
+  return (await reconcileTick(driver)).republished;
 }
 
 /** As if the job had been published so long ago: in Postgres, and in Redis, which knows its slot. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeWebhook } from "@/sandbox/snaptrade/sign-webhook";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 
 let driver: Driver;
@@ -142,10 +143,7 @@ test("an event of an unknown user waits, and is accepted by reconcile once the u
     job_ids: [],
   });
   await driver.service.store.putUser({ userId: "user-later", secretCiphertext: "not read in this test" });
-  const tick = await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-    headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-  });
-  expect(await tick.json()).toMatchObject({ released: 1 });
+  expect(await reconcileTick(driver)).toMatchObject({ released: 1 });
   const row = await onlyRow(webhookId);
   expect(row).toMatchObject({ outcome: "accepted", processed: true, finished_at: null });
   expect(driver.published.at(-1)?.dedupe).toBe(`${row.job_ids[0]}-1`);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService, type Gate } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -93,9 +94,7 @@ class History {
     await driver.sql`update snaptrade_sync_jobs set due_at = due_at - interval '90 seconds',
       published_at = published_at - interval '90 seconds' where account_id = ${this.account} and status = 'queued'`;
     driver.stepRedisClock(90_000);
-    await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-      headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-    });
+    await reconcileTick(driver);
   }
 
   /** Nothing is held or lost any more: everybody ends, what was refused comes again, the crons run. */

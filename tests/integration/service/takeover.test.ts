@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type DeliveryAnswer, type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -32,13 +33,6 @@ async function runThatHasRead(): Promise<{ account: string; jobId: string; finis
 
 async function endLease(jobId: string): Promise<void> {
   await driver.sql`update snaptrade_sync_jobs set lease_until = now() - interval '1 second' where id = ${jobId}`;
-}
-
-async function reconcile(): Promise<void> {
-  const answer = await fetch(`${driver.app.url}/api/cron/reconcile-snaptrade`, {
-    headers: { authorization: `Bearer ${driver.service.env.cronSecret}` },
-  });
-  expect(answer.status).toBe(200);
 }
 
 test("while the lease is live, a redelivery finds the account active and reads nothing", async () => {
@@ -132,10 +126,10 @@ test("the trailing job takes over a run past its lease: one job goes on, with th
 
 test("a run that died is taken back by reconcile after its lease and published in the same tick (I8)", async () => {
   const { account, jobId, finish } = await runThatHasRead();
-  await reconcile();
+  await reconcileTick(driver);
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "running" });
   await endLease(jobId);
-  await reconcile();
+  await reconcileTick(driver);
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 1, delivery: 2 });
   expect(driver.published.at(-1)?.dedupe).toBe(`${jobId}-2`);
   // Its lock still stands in Redis: Postgres has the last word.
@@ -149,7 +143,7 @@ test("a run that died with a trailing job behind it: reconcile makes one job of 
   const { account, jobId, finish } = await runThatHasRead();
   const { jobId: trailing = "" } = await driver.event(HOLDINGS, account);
   await endLease(jobId);
-  await reconcile();
+  await reconcileTick(driver);
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "superseded" });
   expect(await driver.jobOf(trailing)).toMatchObject({ status: "queued", attempts: 1, delivery: 1 });
   expect(driver.published.at(-1)?.dedupe).toBe(`${trailing}-1`);
