@@ -1,6 +1,7 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Readable, Writable } from "node:stream";
+import { Socket } from "node:net";
+import type { Readable } from "node:stream";
 
 export type ServerProcess = {
   pid: number;
@@ -27,17 +28,20 @@ const STOP_TIMEOUT_MS = 10_000;
 /**
  * Runs the server as this very process and beside it a watcher that holds our end of a pipe: when we die, however
  * that happens, the pipe closes and the watcher ends the server. After a server's own end we write a line, and the
- * watcher leaves without a signal. POSIX shell, so Linux and macOS.
+ * watcher leaves without a signal. Not over stdin, which Node closes by itself when a child ends. POSIX shell, so Linux
+ * and macOS.
  */
-const RUN_UNTIL_PARENT_DIES = 'exec 3<&0; (read -r _ <&3 || kill -s INT $$) & exec "$@" 3<&- </dev/null';
+const RUN_UNTIL_PARENT_DIES = '(read -r _ <&3 || kill -s INT $$) & exec "$@" 3<&-';
 
 export type TiedProcess = {
-  child: ChildProcessByStdio<Writable, Readable, Readable>;
+  child: ChildProcess;
+  stdout: Readable;
+  stderr: Readable;
   /** Resolves when it has ended, whoever ended it. */
   exited: Promise<void>;
 };
 
-export type TiedOptions = { cwd: string; env: NodeJS.ProcessEnv; user?: { uid: number; gid: number } | undefined };
+type TiedOptions = { cwd: string; env: NodeJS.ProcessEnv; user?: { uid: number; gid: number } | undefined };
 
 /**
  * Starts a process that never outlives this one. It lives in a process group of its own, so that a Ctrl-C at the
@@ -45,17 +49,20 @@ export type TiedOptions = { cwd: string; env: NodeJS.ProcessEnv; user?: { uid: n
  */
 export function spawnTied(command: string, args: string[], { cwd, env, user }: TiedOptions): TiedProcess {
   const child = spawn("/bin/sh", ["-c", RUN_UNTIL_PARENT_DIES, "sh", command, ...args], {
-    stdio: ["pipe", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
     detached: true,
     cwd,
     env,
     ...user,
   });
-  child.stdin.on("error", () => undefined);
+  const { stdout, stderr } = child;
+  const tie = child.stdio[3];
+  if (stdout === null || stderr === null || !(tie instanceof Socket)) throw new Error(`${command} has no pipes`);
+  tie.on("error", () => undefined);
   const exited = once(child, "exit").then(() => {
-    child.stdin.end("ended\n");
+    tie.end("ended\n");
   });
-  return { child, exited };
+  return { child, stdout, stderr, exited };
 }
 
 /**
@@ -64,7 +71,11 @@ export function spawnTied(command: string, args: string[], { cwd, env, user }: T
  */
 export async function startServerProcess(server: ServerCommand): Promise<ServerProcess> {
   const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
-  const { child, exited } = spawnTied(server.command, server.args, { cwd: "/", env, user: server.user });
+  const { child, stdout, stderr, exited } = spawnTied(server.command, server.args, {
+    cwd: "/",
+    env,
+    user: server.user,
+  });
 
   let output = "";
   const ready = new Promise<void>((resolve) => {
@@ -72,8 +83,8 @@ export async function startServerProcess(server: ServerCommand): Promise<ServerP
       output = (output + chunk).slice(-4000);
       if (server.readyLine.test(output)) resolve();
     };
-    child.stdout.setEncoding("utf8").on("data", read);
-    child.stderr.setEncoding("utf8").on("data", read);
+    stdout.setEncoding("utf8").on("data", read);
+    stderr.setEncoding("utf8").on("data", read);
   });
   const outcome = await withTimeLimit(
     START_TIMEOUT_MS,

@@ -30,9 +30,9 @@ export async function ensureBuilt(closers: Closers): Promise<void> {
 async function build(closers: Closers): Promise<void> {
   process.stderr.write("Building the app (next build) ...\n");
   const env: NodeJS.ProcessEnv = { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" };
-  const { child, exited } = spawnTied(process.execPath, [NEXT, "build"], { cwd: PROJECT, env });
-  child.stdout.pipe(process.stderr, { end: false });
-  child.stderr.pipe(process.stderr, { end: false });
+  const { child, stdout, stderr, exited } = spawnTied(process.execPath, [NEXT, "build"], { cwd: PROJECT, env });
+  stdout.pipe(process.stderr, { end: false });
+  stderr.pipe(process.stderr, { end: false });
   closers.add("next build", async () => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
     await exited;

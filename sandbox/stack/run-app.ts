@@ -56,7 +56,7 @@ export async function runApp({ mode, port, env, logFile, closers }: AppOptions):
   function launch(): TiedProcess {
     const args = [NEXT, mode, "--port", String(port), "--hostname", HOST];
     const started = spawnTied(process.execPath, args, { cwd: PROJECT, env });
-    for (const stream of [started.child.stdout, started.child.stderr]) {
+    for (const stream of [started.stdout, started.stderr]) {
       stream.pipe(log, { end: false });
       stream.setEncoding("utf8").on("data", (text: string) => {
         lastOutput = (lastOutput + text).slice(-3000);

@@ -40,10 +40,14 @@ const readyLine = z.strictObject({
 type Ready = z.infer<typeof readyLine>;
 type Sandbox = { base: number; child: ChildProcess; pid: number; ready: Ready; stdout: () => string };
 
+/** Also those whose start went wrong. */
+const started: ChildProcess[] = [];
+
 async function startSandbox(...options: string[]): Promise<Sandbox> {
   const base = await findFreeBase();
   const args = ["run", "--silent", "sandbox", "--", "--json", "--port-base", String(base), ...options];
   const child = spawn("npm", args, { cwd: PROJECT, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  started.push(child);
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -90,9 +94,9 @@ describe.runIf(process.platform === "linux")("npm run sandbox", () => {
 
   afterAll(async () => {
     await sql?.end({ timeout: 1 });
-    for (const { pid, child } of [sandbox, second]) {
-      if (child.exitCode !== null || child.signalCode !== null) continue;
-      process.kill(-pid, "SIGINT");
+    for (const child of started) {
+      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) continue;
+      process.kill(-child.pid, "SIGINT");
       await once(child, "exit");
     }
   });
