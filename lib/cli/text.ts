@@ -1,6 +1,9 @@
 import Table from "cli-table3";
 import ms from "ms";
-import pc from "picocolors";
+import { createColors } from "picocolors";
+
+/** On a terminal alone: by itself the library colours whatever runs where `CI` is set, also what goes into a file. */
+export const colors = createColors(process.stdout.isTTY === true);
 
 /** `1 account`, `2 accounts`. */
 export function counted(n: number, what: string): string {
@@ -30,7 +33,7 @@ export function table(head: string[], rows: string[][]): string {
   const more = { "bottom-left": "", "bottom-right": "", left: "", "left-mid": "", mid: "", "mid-mid": "" } as const;
   const rest = { right: "", "right-mid": "", middle: "  " } as const;
   const made = new Table({
-    head: head.map((title) => pc.dim(title)),
+    head: head.map((title) => colors.dim(title)),
     chars: { ...chars, ...more, ...rest },
     style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
   });

@@ -1,6 +1,5 @@
-import pc from "picocolors";
 import type { Report, Tools } from "@/lib/cli/report";
-import { cut, fromNow, plain, table } from "@/lib/cli/text";
+import { colors, cut, fromNow, plain, table } from "@/lib/cli/text";
 import type { JobStatus } from "@/lib/domain";
 import type { ListedJob } from "@/lib/store/answers";
 
@@ -41,12 +40,12 @@ function jobsTable(jobs: ListedJob[], now: number): string {
 }
 
 const COLOURS: Record<JobStatus, (text: string) => string> = {
-  queued: pc.cyan,
-  running: pc.blue,
-  done: pc.green,
-  superseded: pc.dim,
-  dead: pc.red,
-  gone: pc.yellow,
+  queued: colors.cyan,
+  running: colors.blue,
+  done: colors.green,
+  superseded: colors.dim,
+  dead: colors.red,
+  gone: colors.yellow,
 };
 
 /** The time that matters for its status. */
