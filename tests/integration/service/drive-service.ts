@@ -10,6 +10,8 @@ import { serveApp } from "@/tests/support/serve-app";
 
 /** Far above what a test calls: the budget never defers, unless a test wants it to. */
 const PLENTY = 100_000;
+/** Patient, so that a busy machine does not look like a Redis that is away. */
+const REDIS_TIMEOUT_MS = 15_000;
 
 export type JobRow = {
   id: string;
@@ -59,7 +61,8 @@ export async function driveService(
   await app.addUsers();
 
   let ahead = 0;
-  service.guards = createGuards({ ...guardContext(service.env, service.logger), clock: () => Date.now() + ahead });
+  const guards = guardContext(service.env, service.logger, REDIS_TIMEOUT_MS);
+  service.guards = createGuards({ ...guards, clock: () => Date.now() + ahead });
   const published = recordPublishes(service);
   const { currentSigningKey: current, nextSigningKey: next } = service.env.qstash;
   const signer = new Signer({ current, next });
