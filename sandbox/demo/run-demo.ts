@@ -76,7 +76,7 @@ export async function runDemo(options: DemoOptions, closers: Closers): Promise<n
   await Promise.all([replay(stack, storm, options, closers, tally), killApp && killInMidStorm(stack, storm, speed)]);
   const stormSeconds = tenths(Date.now() - startedAt);
   await waitUntilQuiet(sql, DRAIN_LIMIT_MS, closers.isClosing);
-  if (closers.isClosing()) return 1;
+  if (closers.isClosing()) throw new Error("Stopped in the middle of the storm.");
   clearInterval(reconcile);
   await progress.stop();
 

@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
-import { chown, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
-import { hostname } from "node:os";
+import { chown, mkdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { isAlive } from "@/sandbox/is-alive";
+import { makeOwnFolder } from "@/sandbox/own-folders";
 import { type PostgresBinaries, temporaryFolder } from "@/sandbox/postgres/binaries";
 
 const run = promisify(execFile);
@@ -12,8 +11,7 @@ export type DataDir = { path: string; remove(): Promise<void> };
 
 /** A new data directory of our own, below a 0755 folder of the temporary folder. `remove` deletes it. */
 export async function temporaryDataDir(binaries: PostgresBinaries): Promise<DataDir> {
-  await removeLeftovers();
-  const folder = await mkdtemp(path.join(await temporaryFolder(), `${ourPrefix()}${process.pid}-`));
+  const folder = await makeOwnFolder(await temporaryFolder(), "postgres");
   await copyPristine(binaries, folder);
   return { path: path.join(folder, "data"), remove: () => rm(folder, { recursive: true, force: true }) };
 }
@@ -32,19 +30,4 @@ export async function persistentDataDir(binaries: PostgresBinaries, folder: stri
 async function copyPristine({ pristineDataDir, user }: PostgresBinaries, folder: string): Promise<void> {
   if (user !== undefined) await chown(folder, user.uid, user.gid);
   await run("cp", ["-R", pristineDataDir, path.join(folder, "data")], { ...user, cwd: "/" });
-}
-
-/** The host is part of the name, so that containers which share a temporary folder leave each other's alone. */
-function ourPrefix(): string {
-  return `snaptrade-postgres-${hostname().replace(/[^A-Za-z0-9]/g, "")}-`;
-}
-
-/** A killed owner cannot clean up. Its server has ended by itself (server-process.ts); only files are left. */
-async function removeLeftovers(): Promise<void> {
-  const parent = await temporaryFolder();
-  for (const name of await readdir(parent)) {
-    if (!name.startsWith(ourPrefix())) continue;
-    const owner = Number.parseInt(name.slice(ourPrefix().length), 10);
-    if (Number.isInteger(owner) && !isAlive(owner)) await rm(path.join(parent, name), { recursive: true, force: true });
-  }
 }

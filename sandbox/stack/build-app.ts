@@ -3,6 +3,7 @@ import path from "node:path";
 import { spawnTied } from "@/sandbox/server-process";
 import { withLock } from "@/sandbox/stack/build-lock";
 import type { Closers } from "@/sandbox/stack/closers";
+import { endGroup } from "@/sandbox/stack/end-group";
 
 export const PROJECT = path.resolve(import.meta.dirname, "../..");
 export const NEXT = path.join(PROJECT, "node_modules/next/dist/bin/next");
@@ -30,15 +31,12 @@ export async function ensureBuilt(closers: Closers): Promise<void> {
 async function build(closers: Closers): Promise<void> {
   process.stderr.write("Building the app (next build) ...\n");
   const env: NodeJS.ProcessEnv = { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" };
-  const { child, stdout, stderr, exited } = spawnTied(process.execPath, [NEXT, "build"], { cwd: PROJECT, env });
-  stdout.pipe(process.stderr, { end: false });
-  stderr.pipe(process.stderr, { end: false });
-  closers.add("next build", async () => {
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
-    await exited;
-  });
-  await exited;
-  if (child.exitCode !== 0 && !closers.isClosing()) throw new Error("next build failed: see its output above.");
+  const built = spawnTied(process.execPath, [NEXT, "build"], { cwd: PROJECT, env });
+  built.stdout.pipe(process.stderr, { end: false });
+  built.stderr.pipe(process.stderr, { end: false });
+  closers.add("next build", () => endGroup(built));
+  await built.exited;
+  if (built.child.exitCode !== 0 && !closers.isClosing()) throw new Error("next build failed: see its output above.");
 }
 
 async function isBuilt(): Promise<boolean> {

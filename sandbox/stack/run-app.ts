@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { spawnTied, type TiedProcess } from "@/sandbox/server-process";
 import { NEXT, PROJECT } from "@/sandbox/stack/build-app";
 import type { Closers } from "@/sandbox/stack/closers";
+import { endGroup, hasEnded, killGroup } from "@/sandbox/stack/end-group";
 
 export type AppMode = "dev" | "start";
 
@@ -39,7 +40,6 @@ const ROUTES: readonly (readonly ["GET" | "POST", string])[] = [
 /** The first request of `next dev` compiles its route. */
 const READY_LIMIT_MS = 90_000;
 const RESTART_PAUSE_MS = 250;
-const STOP_LIMIT_MS = 4_000;
 
 /**
  * Runs the app until everything is closed: one that dies is started again, after a pause that grows while it dies at
@@ -91,10 +91,7 @@ export async function runApp({ mode, port, env, logFile, closers }: AppOptions):
 
   async function close(): Promise<void> {
     closing = true;
-    signalGroup(current, "SIGTERM");
-    const stopped = await Promise.race([current.exited.then(() => true), sleep(STOP_LIMIT_MS, false, { ref: false })]);
-    if (!stopped) killGroup(current);
-    await current.exited;
+    await endGroup(current);
     log.end();
   }
 
@@ -104,24 +101,6 @@ export async function runApp({ mode, port, env, logFile, closers }: AppOptions):
   if (mode === "start") await Promise.all(ROUTES.map(([method, path]) => answers(url, path, method)));
   void keepRunning();
   return { url, pid: () => current.child.pid ?? 0, kill: () => killGroup(current) };
-}
-
-/** `next dev` keeps its server in a process of its own, which may outlive the first one: the whole group is ended. */
-function killGroup(app: TiedProcess): void {
-  signalGroup(app, "SIGKILL");
-}
-
-function signalGroup({ child }: TiedProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // Nobody of the group is left.
-  }
-}
-
-function hasEnded({ child }: TiedProcess): boolean {
-  return child.exitCode !== null || child.signalCode !== null;
 }
 
 async function answers(url: string, path = "/api/health", method = "GET"): Promise<boolean> {

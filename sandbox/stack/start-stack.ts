@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { makeOwnFolder } from "@/sandbox/own-folders";
 import { applyMigrations } from "@/sandbox/postgres/apply-migrations";
 import { startPostgres } from "@/sandbox/postgres/start-postgres";
 import { type RunningQStash, startQStash } from "@/sandbox/qstash/start-qstash";
@@ -104,7 +105,7 @@ export async function startStack(options: StackOptions, closers: Closers): Promi
     qstash: { url: qstash.url, ...QSTASH_KEYS },
     snaptrade: { url: snaptrade.url, ...SNAPTRADE_KEYS, rateLimitPerMinute },
   });
-  const logs = await mkdtemp(path.join(tmpdir(), "snaptrade-sandbox-"));
+  const logs = await makeOwnFolder(tmpdir(), "sandbox");
   closers.add("app log", () => rm(logs, { recursive: true, force: true }));
   const appLog = path.join(logs, "app.log");
   stopIfClosing(closers);
