@@ -35,7 +35,13 @@ language sql stable security invoker set search_path = '' as $$
       where u.deleted_at is null and u.secret_ciphertext is not null
         and (u.listed_at is null or u.listed_at < clock_timestamp() - interval '24 hours')
         and u.user_id in (select w.user_id from public.snaptrade_webhook_events w
-          where w.outcome = 'waiting' and w.finished_at is null)
+          where w.outcome = 'waiting' and w.finished_at is null
+            -- What the next release takes needs no listing, also while that release is under way.
+            and case when w.account_id is null
+              then not exists (select from public.snaptrade_accounts a
+                where a.connection_id = w.connection_id and a.removed_at is null)
+              else exists (select from public.snaptrade_connections c
+                where c.connection_id = w.connection_id and c.user_id <> w.user_id) end)
       limit (request ->> 'limit')::integer)
     union all
     (select u.user_id, u.secret_ciphertext, 1, u.compared_at from public.snaptrade_users u
