@@ -7,6 +7,10 @@
  * share + 5 % stays the ceiling as the provider counts (below a limit of about 100 a single job is more than the 5 %).
  * After a flush `tat` is now: no burst, for nobody knows what was used before.
  *
+ * A job that is due later than the next free time (spacing, a failure's delay, an account's cooldown) gets its slot at its
+ * due time, up to a window ahead. Such slots stand in blocks before the pointer, each block from a whole second on, and
+ * the pointer jumps over them: no two slots ever overlap, nothing between them is lost but what is too short for a slot.
+ *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
 export const LUA_BUDGET = `
@@ -18,7 +22,7 @@ if not now then
 end
 local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 local late = window / 30
-local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate')
+local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead')
 local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
 local limit = tonumber(ARGV[2])
 if seen and seen < limit then limit = seen end
@@ -34,8 +38,15 @@ if stored[5] ~= rate then
   if stored[5] then
     gen = gen + 1
     tat = now
+    redis.call('HDEL', BUDGET, 'ahead')
+    stored[6] = false
   end
   redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
+end
+-- Slots of later, as blocks {from, to} in order; those that the pointer has passed, or will never look at again, go.
+local ahead = {}
+for from, to in string.gmatch(stored[6] or '', '([%d.]+)-([%d.]+)') do
+  if tonumber(to) > math.max(tat or 0, now - burst) then ahead[#ahead + 1] = {tonumber(from), tonumber(to)} end
 end
 if not tat then tat = now end
 local cooldown = tonumber(redis.call('GET', COOLDOWN) or '0')
@@ -54,25 +65,61 @@ local function find(slot)
   return tonumber(at), tonumber(calls), value
 end
 
--- The time at which n calls would be free, and how many of them one slot may hold.
-local function nextFree(n)
-  local base = math.max(tat, now - burst)
-  if hold > now then base = math.max(base, hold) end
-  if cooldown > now then base = math.max(base, cooldown) end
-  return base, math.min(n, most)
+local function keepAhead()
+  local texts = {}
+  for i, block in ipairs(ahead) do texts[i] = text(block[1]) .. '-' .. text(block[2]) end
+  redis.call('HSET', BUDGET, 'ahead', table.concat(texts, ' '))
 end
 
--- Reserves, no sooner than notBefore; repeating it charges once. A job that is due later than the next free time gets no
--- slot yet: keeping one for it would leave a hole that nobody else could use. It reserves when it is delivered.
+local function move(to)
+  tat = to
+  redis.call('HSET', BUDGET, 'tat', text(tat))
+end
+
+-- The first time from "at" on at which "length" touches no block, and the block that ends there.
+local function gap(at, length)
+  local behind
+  for i, block in ipairs(ahead) do
+    if block[2] > at and block[1] < at + length then at, behind = block[2], i end
+  end
+  return at, behind
+end
+
+-- The time at which n calls would be free, and how many of them one slot may hold.
+local function nextFree(n)
+  local base, calls = math.max(tat, now - burst), math.min(n, most)
+  if hold > now then base = math.max(base, hold) end
+  if cooldown > now then base = math.max(base, cooldown) end
+  return gap(base, calls * perCall), calls
+end
+
+-- A slot at the whole second after its due time, or behind the slots that stand there.
+local function reserveAhead(slot, n, due)
+  local length = n * perCall
+  local at, behind = gap(math.ceil(due / 1000) * 1000, length)
+  if behind then
+    ahead[behind][2] = at + length
+  else
+    local i = 1
+    while ahead[i] and ahead[i][1] < at do i = i + 1 end
+    table.insert(ahead, i, {at, at + length})
+  end
+  keepAhead()
+  keep(slot, at, n, at, at + length)
+  return at, n, true
+end
+
+-- Reserves, no sooner than notBefore; repeating it charges once. What is due later than a window from now gets no slot
+-- yet: it reserves when it is delivered.
 local function reserve(slot, n, notBefore)
   local had, hadCalls = find(slot)
   if had and had >= now - late then return had, hadCalls, false end
   local base, calls = nextFree(n)
-  if notBefore > math.max(base, now) then return notBefore, 0, false end
+  if notBefore > now + window then return notBefore, 0, false end
+  if notBefore > math.max(base, now) then return reserveAhead(slot, calls, notBefore) end
   local after = base + calls * perCall
   keep(slot, math.max(base, now), calls, tat, after)
-  tat = after
-  redis.call('HSET', BUDGET, 'tat', text(tat))
+  move(after)
   return math.max(base, now), calls, true
 end
 
@@ -82,10 +129,19 @@ local function giveBack(slot)
   if not at then return 0 end
   local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
   redis.call('DEL', slot)
-  if after ~= text(tat) then return 0 end
-  tat = tonumber(before)
-  redis.call('HSET', BUDGET, 'tat', before)
-  return 1
+  if after == text(tat) then
+    move(tonumber(before))
+    return 1
+  end
+  for i, block in ipairs(ahead) do
+    if text(block[2]) == after then
+      block[2] = tonumber(before)
+      if block[2] <= block[1] then table.remove(ahead, i) end
+      keepAhead()
+      return 1
+    end
+  end
+  return 0
 end
 local function whole(n) return string.format('%.0f', math.max(0, math.ceil(n))) end
 `;

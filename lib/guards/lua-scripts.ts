@@ -115,8 +115,7 @@ export const LUA_UNQUEUE = `return redis.call('DEL', KEYS[1])`;
 export const LUA_RESERVE_NOW = `${LUA_BUDGET}
 local base, calls = nextFree(tonumber(ARGV[5]))
 if base > now then return 0 end
-tat = base + calls * perCall
-redis.call('HSET', BUDGET, 'tat', text(tat))
+move(base + calls * perCall)
 return calls
 `;
 
@@ -189,7 +188,10 @@ if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= seen then
   redis.call('HSET', BUDGET, 'seen', ARGV[5])
   local configured, force = tonumber(ARGV[2]), tonumber(ARGV[5])
   local fresh = text(window / (math.min(configured, force) * share))
-  if fresh ~= rate then redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(now)) end
+  if fresh ~= rate then
+    redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(now))
+    redis.call('HDEL', BUDGET, 'ahead')
+  end
 end
 if tonumber(ARGV[6]) > 0 and now + tonumber(ARGV[6]) > hold then
   redis.call('HSET', BUDGET, 'hold', text(now + tonumber(ARGV[6])))

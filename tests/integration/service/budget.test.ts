@@ -83,7 +83,9 @@ describe("I5: background calls never exceed share + burst in any window", () => 
   test("whatever comes whenever, and however late a slot is used", async () => {
     const step = fc.record({
       waitMs: fc.nat(20_000),
-      jobs: fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 40 }),
+      jobs: fc.array(fc.tuple(fc.integer({ min: 1, max: 4 }), fc.oneof(fc.constant(0), fc.nat(70_000))), {
+        maxLength: 40,
+      }),
     });
     await fc.assert(
       fc.asyncProperty(
@@ -94,9 +96,12 @@ describe("I5: background calls never exceed share + burst in any window", () => 
           const calls: number[] = [];
           for (const { waitMs, jobs } of steps) {
             now += waitMs;
-            const given = jobs.map((n) => job(n));
+            const given = jobs.map(([n, dueInMs]) => job(n, dueInMs));
             const waits = await reserve(given);
             waits.forEach((wait, i) => {
+              expect(wait).toBeGreaterThanOrEqual(given[i]?.dueInMs ?? 0);
+              // Due after a window: no slot yet.
+              if ((given[i]?.dueInMs ?? 0) > WINDOW) return;
               const at = now + wait + (late.next().value ?? 0);
               for (let n = 0; n < (given[i]?.calls ?? 0); n += 1) calls.push(at);
             });
@@ -129,9 +134,41 @@ describe("I5: background calls never exceed share + burst in any window", () => 
     expect(await reserve([job()])).toEqual([960]);
   });
 
-  test("a job that is due later than the next free time leaves no hole", async () => {
+  test("a job that is due later has its slot at its due time, and the calls until then are others'", async () => {
+    const later = job(3, 10_000);
+    expect(await reserve([later])).toEqual([10_000]);
+    // Ten slots of 960 ms each fit before it; the eleventh comes behind it.
+    const others = await reserve(Array.from({ length: 11 }, () => job()));
+    expect(others.at(-2)).toBe(8_640);
+    expect(others.at(-1)).toBe(10_960);
+    now += 10_000;
+    expect(await admit(later)).toMatchObject({ kind: "go", calls: 3, reserved: false });
+  });
+
+  test("jobs that are due at one time stand one behind another", async () => {
+    expect(await reserve([job(3, 10_000), job(3, 10_000), job(3, 9_500)])).toEqual([10_000, 10_960, 11_920]);
+    now += 12_880;
+    expect(await reserve([job()])).toEqual([0]);
+  });
+
+  test("a slot of later that is not used goes back", async () => {
+    const [first, last] = [job(3, 10_000), job(3, 10_000)];
+    await reserve([first, last]);
+    await guards.giveBackSlots([{ ...last, retried: 0 }], {});
+    expect(await reserve([job(3, 10_000)])).toEqual([10_960]);
+  });
+
+  test("a job that is due after a window has no slot yet", async () => {
     expect(await reserve([job(3, 600_000)])).toEqual([600_000]);
     expect(await reserve([job()])).toEqual([0]);
+  });
+
+  test("jobs that are due later cost the others hardly anything of the share", async () => {
+    guards = guardsFor(4000);
+    await reserve(Array.from({ length: 100 }, (_, i) => job(3, (i + 1) * 201)));
+    const waits = await reserve(Array.from({ length: 400 }, () => job()));
+    const minutes = (waits.at(-1) ?? 0) / WINDOW;
+    expect((500 * 3) / (minutes * 4000 * SHARE)).toBeGreaterThan(0.95);
   });
 
   test("a retry of a delivery takes a slot of its own", async () => {
@@ -243,7 +280,7 @@ describe("I6: no run is admitted inside a cooldown or hold", () => {
   test("an account's cooldown defers this account alone", async () => {
     const [cooling, other] = [job(), job()];
     await guards.observeLimits({ ...quiet, accountId: cooling.accountId, accountCooldownMs: 30_000 });
-    expect(await admit(cooling)).toMatchObject({ kind: "defer", waitMs: 30_000, reason: "cooldown", reserved: false });
+    expect(await admit(cooling)).toMatchObject({ kind: "defer", waitMs: 30_000, reason: "cooldown", reserved: true });
     expect(await admit(other)).toMatchObject({ kind: "go" });
   });
 
