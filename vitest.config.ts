@@ -4,6 +4,8 @@ export default defineConfig({
   resolve: { alias: { "@": import.meta.dirname } },
   test: {
     include: ["tests/**/*.test.ts"],
+    // `npm run test:long`
+    exclude: ["tests/long/**"],
     globalSetup: ["tests/support/global-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
