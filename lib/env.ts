@@ -155,14 +155,20 @@ function settingFaults(issues: readonly z.core.$ZodIssue[], source: EnvSource): 
   });
 }
 
-/** What stands there. Of a secret the length is all that may be told. */
+/** What stands there. Of a secret, and of what may be one, the length is all that may be told. */
 function found(name: string, value: string | undefined): string {
   if (value === undefined) return "is not set";
   if (value.trim() === "") return "is empty";
   const space = value === value.trim() ? "" : ", with white space around them";
-  if (SECRET_NAMES.includes(name)) return `has ${value.length} characters${space}`;
-  const shown = value.trim().replace(/\/\/[^/]*@/, "//[credentials]@");
+  const given = value.trim();
+  if (SECRET_NAMES.includes(name) || isLikeSecret(given)) return `has ${value.length} characters${space}`;
+  const shown = given.replace(/^.*@/s, "[credentials]@").replace(/[?#].*$/s, "?[query]");
   return `is ${JSON.stringify(shown.length > 80 ? `${shown.slice(0, 80)}...` : shown)}`;
+}
+
+/** Long, and no URL: two variables that were taken for each other are a common slip. */
+function isLikeSecret(given: string): boolean {
+  return given.length > 24 && !/^[a-z]+:/i.test(given);
 }
 
 /** What no single variable shows: the same values are right in one deployment and dangerous in another. */

@@ -6,15 +6,15 @@ import {
   readShape,
   wireCurrency,
   wireFlag,
-  wireId,
+  wireKeyId,
   wireObject,
   wireText,
   wireTime,
 } from "@/lib/provider/wire-values";
 
 const account = wireObject({
-  id: wireId,
-  brokerage_authorization: wireId,
+  id: wireKeyId,
+  brokerage_authorization: wireKeyId,
   institution_account_id: wireText,
   name: wireText,
   number: wireText,

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Connection } from "@/lib/provider/provider";
-import { type Read, readList, readShape, wireId, wireObject, wireText } from "@/lib/provider/wire-values";
+import { type Read, readList, readShape, wireKeyId, wireObject, wireText } from "@/lib/provider/wire-values";
 
 const connection = wireObject({
-  id: wireId,
+  id: wireKeyId,
   brokerage: wireObject({ slug: wireText, name: wireText }).nullish(),
   // A connection that does not say so is neither broken nor healthy: guessing would stop or restart its jobs.
   disabled: z.boolean(),

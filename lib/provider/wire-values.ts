@@ -3,6 +3,7 @@ import { isDecimalText } from "@/lib/provider/decimal-text";
 import { scalarText, toJsonText } from "@/lib/provider/json-text";
 import type { NumberText } from "@/lib/provider/provider";
 import { timestampText } from "@/lib/provider/timestamp-text";
+import { isId } from "@/lib/webhook/event-ids";
 
 /**
  * The pieces of which the answers are made. Tolerant of what SnapTrade leaves out (every field is optional in its SDK)
@@ -36,6 +37,9 @@ export const wireText = z
 
 /** An id that must be there: text as sent. */
 export const wireId = z.string().min(1).max(200);
+
+/** The id of an account or a connection: it becomes part of Redis keys, so it has the form of those that webhooks bring. */
+export const wireKeyId = z.string().refine(isId, "expected 1 to 128 characters of A-Z, a-z, 0-9, _, . and -");
 
 /** See `timestampText`: unreadable is null. */
 export const wireTime = z

@@ -191,6 +191,20 @@ test("no message carries a secret, not even one that stands in the wrong variabl
   expect(faults.join("\n")).not.toContain("marker-");
 });
 
+test.each([
+  "https:default:marker@redis.upstash.io",
+  "https:\\\\default:marker@redis.upstash.io",
+  "https://default:mar/ker-marker@redis.upstash.io",
+  "rediss://default:marker@redis.upstash.io:6379",
+  "https://redis.upstash.io?_token=marker",
+  "https://redis.upstash.io/#marker",
+  "AX8sASQgMTExMTExMTEtMTEx-marker-UxYjIyMjIyMjI=",
+])("a URL is never shown with its credentials, nor a token that stands where a URL should: %s", (given) => {
+  const faults = faultsOf({ UPSTASH_REDIS_REST_URL: given });
+  expect(faults).toEqual([expect.stringMatching(/^UPSTASH_REDIS_REST_URL (is|has) /)]);
+  expect(faults.join("")).not.toContain("marker");
+});
+
 test.each(["http://127.0.0.1:3000", "http://localhost:3000", "http://[::1]:3000"])(
   "%s needs no https in production: it never leaves the machine",
   (url) => {

@@ -37,3 +37,25 @@ describe("what Postgres cannot store does not get that far", () => {
     (text) => expect(roundTrip(text)).toMatch(/^unreadable: /),
   );
 });
+
+describe("nesting", () => {
+  const nested = (open: string, close: string, times: number) => `{"a":${open.repeat(times)}1${close.repeat(times)}}`;
+
+  test.each([
+    ["[", "]"],
+    ['{"a":', "}"],
+  ])(
+    "of %s a hundred levels are read and written again, one more is unreadable, and no depth throws",
+    (open, close) => {
+      expect(roundTrip(nested(open, close, 99))).toBe(nested(open, close, 99));
+      for (const times of [100, 5_000, 6_500, 7_000, 50_000]) {
+        expect(roundTrip(nested(open, close, times))).toBe("unreadable: JSON is nested too deep");
+      }
+    },
+  );
+
+  test("brackets inside strings are no nesting", () => {
+    const text = `{"a":"\\"${"[{".repeat(200)}\\\\","b":[]}`;
+    expect(roundTrip(text)).toBe(text);
+  });
+});
