@@ -14,10 +14,12 @@ const NO_NEW_PAGE_AFTER_MS = 30_000;
 
 /**
  * Reads pages, newest first, and commits each under the fence with a cursor, so that a crash or a deferral goes on from
- * there. The end date is fixed for the whole run, and each page reads up to the oldest date read so far: rows that are
+ * there. The end date is fixed for the whole pass, and each page reads up to the oldest date read so far: rows that are
  * inserted or removed above it cannot hide any. The last page is the one that reaches `total`; only it moves the
- * watermark. An account whose history SnapTrade is still fetching keeps none: what comes later is older than the overlap
- * of the next run, and would never be read.
+ * watermark. Where the job has come to cover events that are younger than its pass, another pass over the newest days
+ * follows: what they tell of stands above the cursor (I1). Postgres decides that, with the last page. An account whose
+ * history SnapTrade is still fetching keeps none: what comes later is older than the overlap of the next run, and would
+ * never be read.
  */
 export async function readTransactions(service: Service, reading: Reading, jobId: string): Promise<ReadEnd> {
   const { provider } = service;
@@ -31,12 +33,12 @@ export async function readTransactions(service: Service, reading: Reading, jobId
     if (account.kind !== "ok") return endOf(account, "account", parts);
     parts.account = account.value;
     if (begun.cursor === null && begun.watermark === null && account.value.transactionsInitialSyncCompleted === false) {
-      const nothing = { rows: [], cursor: null, watermark: null, pages: 1, pagesLeft: 0, parts };
+      const nothing = { rows: [], cursor: null, again: null, watermark: null, pages: 1, pagesLeft: 0, parts };
       return endOfCommit(await service.store.commitTransactions({ ...fenced, ...nothing })) ?? tookForAPage();
     }
   }
 
-  let cursor = begun.cursor ?? firstCursor(begun.watermark, begun.today);
+  let cursor = passOf(begun);
   for (;;) {
     if (service.clock() - startedAt > NO_NEW_PAGE_AFTER_MS)
       return { kind: "defer", reason: "deadline", notBeforeMs: 0, parts };
@@ -56,10 +58,12 @@ export async function readTransactions(service: Service, reading: Reading, jobId
       return { kind: "fail", status: page.status, reason, permanent: false, parts };
     }
     const next = nextCursor(cursor, page.value);
+    const again = firstCursor(cursor.endDate, begun.today);
     const committed = await service.store.commitTransactions({
       ...fenced,
       rows: page.value.activities,
       cursor: next,
+      again,
       watermark: cursor.endDate,
       pages: cursor.pages + 1,
       pagesLeft: Math.ceil((page.value.total - cursor.offset) / PAGE_SIZE) - 1,
@@ -67,7 +71,7 @@ export async function readTransactions(service: Service, reading: Reading, jobId
     });
     const end = endOfCommit(committed);
     if (end !== null) return end;
-    cursor = next ?? tookForAPage();
+    cursor = next ?? again;
     delete parts.account;
   }
 }
@@ -88,6 +92,12 @@ function endOfCommit(committed: CommitTransactionsAnswer): ReadEnd | null {
 
 function tookForAPage(): never {
   throw new Error("Postgres took the last page for one in the middle");
+}
+
+/** Where this run goes on. A pass of which nothing was read yet ends today, whenever it was decided on. */
+function passOf({ cursor, watermark, today }: Reading["begun"]): Cursor {
+  if (cursor === null) return firstCursor(watermark, today);
+  return cursor.pages === 0 ? { ...cursor, endDate: today, oldestDate: today } : cursor;
 }
 
 function firstCursor(watermark: string | null, today: string): Cursor {

@@ -31,12 +31,13 @@ export const acceptJobsAnswer = z.object({
 
 export const cursor = z.object({
   startDate: z.string().nullable(),
-  /** Fixed for the whole run: the UTC day it began, which becomes the watermark. */
+  /** Fixed for the whole pass: the UTC day it began, which becomes the watermark. */
   endDate: z.string(),
   /** The oldest date read: the next page reads up to it, so that rows moving above it cannot hide any. */
   oldestDate: z.string(),
   /** Rows already read of that date, where one date fills more than a page. */
   offset: z.number().int(),
+  /** Read of this pass so far. */
   pages: z.number().int(),
 });
 export type Cursor = z.infer<typeof cursor>;

@@ -48,6 +48,8 @@ export function createStore(call: CallFunction) {
       request: Fenced & {
         rows: Activity[];
         cursor: answers.Cursor | null;
+        /** The cursor of another pass, should this page be the last and younger events wait for their reading. */
+        again: answers.Cursor | null;
         /** Null: there was no history to read yet. */
         watermark: string | null;
         pages: number;

@@ -67,7 +67,7 @@ begin
     'storedPositions', v_type = 'holdings'
       and exists (select from public.snaptrade_positions p where p.account_id = v_account_id),
     'failedParts', to_jsonb(v_account.failed_parts), 'watermark', v_account.transactions_watermark,
-    'cursor', v_account.transactions_cursor - 'seam',
+    'cursor', v_account.transactions_cursor - 'seam' - 'beganAt',
     'today', to_char(v_now at time zone 'UTC', 'YYYY-MM-DD'));
 end $$;
 

@@ -26,14 +26,19 @@ begin
 end $$;
 
 -- commit of one page of transactions: {jobId, workType, accountId, fence, rows, cursor (of the next page, or null after
---   the last), watermark (date, with the last page; null: there was no history to read yet), pages (of the whole run), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
+--   the last), again (the cursor of another pass, or null), watermark (date, with the last page; null: there was no history
+--   to read yet), pages (of the whole pass), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
 -- Each page stands under the fence; only the last one moves the watermark. The cursor carries the seam that the writer of
--- rows wants back with the next page.
+-- rows wants back with the next page, and when its pass began. A job that was put back in the middle of a pass goes on
+-- covering new events: where one is younger than the pass, its last page begins another pass and not the end (I1).
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_written jsonb;
+  v_stored jsonb;
+  v_cursor jsonb := nullif(request -> 'cursor', 'null');
+  v_began timestamptz;
 begin
   select * into v_job from public.snaptrade_hold_fence(request);
   if v_job.id is null then
@@ -44,12 +49,17 @@ begin
     return jsonb_build_object('outcome', 'gone');
   end if;
   perform public.snaptrade_write_parts(v_job, request -> 'parts');
-  v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows',
-    (select a.transactions_cursor -> 'seam' from public.snaptrade_accounts a where a.account_id = v_job.account_id),
-    request -> 'cursor');
-  if jsonb_typeof(request -> 'cursor') = 'object' then
-    update public.snaptrade_accounts set transactions_fence = v_job.fence,
-      transactions_cursor = (request -> 'cursor') || jsonb_build_object('seam', v_written -> 'seam'),
+  select a.transactions_cursor into v_stored from public.snaptrade_accounts a where a.account_id = v_job.account_id;
+  v_written := public.snaptrade_write_transactions(v_job.account_id, request -> 'rows', v_stored -> 'seam', v_cursor);
+  v_began := coalesce((v_stored ->> 'beganAt')::timestamptz, v_job.started_at);
+  if v_cursor is not null then
+    v_cursor := v_cursor || jsonb_build_object('seam', v_written -> 'seam', 'beganAt', v_began);
+  elsif jsonb_typeof(request -> 'again') = 'object' and exists (select from public.snaptrade_webhook_events e
+    where e.finished_at is null and e.job_ids @> array[v_job.id] and e.received_at >= v_began) then
+    v_cursor := request -> 'again';
+  end if;
+  if v_cursor is not null then
+    update public.snaptrade_accounts set transactions_fence = v_job.fence, transactions_cursor = v_cursor,
       transactions_pages = greatest(1, (request ->> 'pagesLeft')::integer)
     where account_id = v_job.account_id;
     return jsonb_build_object('outcome', 'page', 'written', v_written);

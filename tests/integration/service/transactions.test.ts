@@ -9,6 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => driver.app.close());
 
+/** The first failed attempt's delay, up to the whole second of its slot. */
+const AFTER_A_FAILURE_MS = 61_000;
 const UPDATED = "ACCOUNT_TRANSACTIONS_UPDATED";
 const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
 
@@ -143,9 +145,49 @@ test("a page that fails costs an attempt and nothing else: the pages before it s
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 1 });
   expect(await stored(account)).toHaveLength(1000);
   expect((await stateOf(account)).watermark).toBeNull();
+  driver.stepRedisClock(AFTER_A_FAILURE_MS);
   expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
   expect(pagesRead(account)).toBe(3);
   await expectStored(account, all);
+});
+
+test("I1: what an event tells of is read though it comes between two runs of one reading, above its cursor", async () => {
+  const all = trades("between", 1100);
+  const { account, jobId } = await withTrades(all);
+  const first = driver.hold("run:page");
+  const run = driver.deliver(jobId);
+  await first.reached;
+  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
+  first.release();
+  expect(await run).toMatchObject({ outcome: "failed" });
+
+  const fresh = [...trades("fresh", 2), ...all];
+  await upstream(account, fresh);
+  expect(await driver.event(UPDATED, account)).toMatchObject({ outcome: "coalesced", jobId });
+  driver.stepRedisClock(AFTER_A_FAILURE_MS);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  await expectStored(account, fresh);
+  // The rest of the old pass, and one page of another over the newest days.
+  expect(pagesRead(account)).toBe(4);
+  expect(await stateOf(account)).toEqual({ watermark: day(0), cursor: null });
+});
+
+test("I1: a trailing job reads the newest though it goes on with the reading of the run that it takes over", async () => {
+  const all = trades("trailing", 1100);
+  const { account, jobId } = await withTrades(all);
+  const second = holdSecondPage();
+  const dead = driver.deliver(jobId);
+  await second.reached;
+  const fresh = [...trades("newest", 2), ...all];
+  await upstream(account, fresh);
+  const trailing = await driver.event(UPDATED, account);
+  expect(trailing).toMatchObject({ outcome: "accepted" });
+  await driver.sql`update snaptrade_sync_jobs set lease_until = now() - interval '1 second' where id = ${jobId}`;
+  await driver.sql`update snaptrade_sync_jobs set delivery = 1 where id = ${trailing.jobId ?? null}`;
+  expect(await driver.deliver(trailing.jobId)).toMatchObject({ outcome: "done" });
+  second.release();
+  expect(await dead).toMatchObject({ outcome: "overtaken" });
+  await expectStored(account, fresh);
 });
 
 test("an account that is read before SnapTrade has its history gets all of it once it is there", async () => {
