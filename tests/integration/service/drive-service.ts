@@ -131,6 +131,12 @@ export async function driveService(
       const { id, work_type, account_id, delivery } = await driver.jobOf(jobId);
       return driver.deliverMessage({ jobId: id, workType: work_type, accountId: account_id, delivery }, retried);
     },
+    /** The same when its due time and its slot have come, by Redis's clock: a job that failed is due later. */
+    async deliverWhenDue(jobId: string | undefined): Promise<DeliveryAnswer> {
+      const { due_at } = await driver.jobOf(jobId);
+      driver.stepRedisClock(Math.max(0, due_at.getTime() - Date.now()) + 1_000);
+      return driver.deliver(jobId);
+    },
     /** An account whose holdings (and what else `event` reads) are stored and up to date. */
     async synced(accountId: string, eventType = "ACCOUNT_HOLDINGS_UPDATED"): Promise<string> {
       const { jobId } = await driver.event(eventType, accountId);

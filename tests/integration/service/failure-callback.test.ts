@@ -61,6 +61,7 @@ test("QStash gives a delivery up: its callback hands out the next one, a minute 
 
   qstash.clock.advance(58_000);
   expect(qstash.state()).toMatchObject({ pending: 1, inFlight: 0 });
+  driver.stepRedisClock(61_000);
   qstash.clock.advance(3_000);
   await expect.poll(async () => (await driver.jobOf(jobId)).status, { timeout: 20_000 }).toBe("done");
   qstash.faults.set({ publish: { acknowledgeAndLose: true } });

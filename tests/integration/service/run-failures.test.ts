@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
-import { holdingsSyncedAt, storedVersion } from "@/tests/integration/service/stored-holdings";
+import { holdingsSyncedAt, storedCounts, storedVersion } from "@/tests/integration/service/stored-holdings";
 
 let driver: Driver;
 
@@ -58,7 +58,7 @@ test.each([
     const [rows] = await driver.sql`select count(*)::int as n from snaptrade_balances where account_id = ${account}`;
     expect(rows?.n).toBeGreaterThan(0);
 
-    expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+    expect(await driver.deliverWhenDue(jobId)).toMatchObject({ outcome: "done" });
     expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: true });
     expect((await holdingsSyncedAt(driver, account))?.getTime()).toBeGreaterThan(syncedAt?.getTime() ?? 0);
     expect(await driver.jobOf(jobId)).toMatchObject({ status: "done", last_error: null });
@@ -74,7 +74,29 @@ test("a provider that hangs is left at the run's own deadline: a failed attempt,
   driver.service.deadline = deadline;
   expect((await driver.jobOf(jobId)).last_error).toContain("deadline");
   expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: false, orders: false });
-  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await driver.deliverWhenDue(jobId)).toMatchObject({ outcome: "done" });
+});
+
+// B39
+test("a run's time counts from before its first call: one that is late to begin reads nothing", async () => {
+  const { account, jobId } = await withNews();
+  const { deadline } = driver.service;
+  const time = new AbortController();
+  const asked: number[] = [];
+  driver.service.deadline = () => {
+    asked.push(driver.costs().redis);
+    return time.signal;
+  };
+  const [before, calls] = [driver.costs().redis, driver.callsOf(account).length];
+  const begun = driver.hold("run:begun");
+  const run = driver.deliver(jobId);
+  await begun.reached;
+  time.abort();
+  begun.release();
+  expect(await run).toMatchObject({ status: 200, outcome: "failed" });
+  driver.service.deadline = deadline;
+  expect(asked).toEqual([before]);
+  expect(driver.callsOf(account)).toHaveLength(calls);
 });
 
 test("failed attempts come again later and later; at the limit the job is dead, visible, with one alert, and its key is free", async () => {
@@ -87,13 +109,13 @@ test("failed attempts come again later and later; at the limit the job is dead, 
     [1, 1 * MINUTE],
     [2, 2 * MINUTE],
   ]) {
-    expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "failed" });
+    expect(await driver.deliverWhenDue(jobId)).toMatchObject({ status: 200, outcome: "failed" });
     expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts });
     expect(await delayOf(jobId)).toBeGreaterThanOrEqual((delay ?? 0) - 50);
     expect(await delayOf(jobId)).toBeLessThan((delay ?? 0) + 1000);
     expect(driver.published.at(-1)?.delayMs).toBeGreaterThan((delay ?? 0) / 2);
   }
-  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "dead" });
+  expect(await driver.deliverWhenDue(jobId)).toMatchObject({ status: 200, outcome: "dead" });
   const job = await driver.jobOf(jobId);
   expect(job).toMatchObject({ status: "dead", attempts: 3 });
   expect(job.last_error).toContain("500");
@@ -146,6 +168,20 @@ test.each([402, 410])("%i: no retry can help; dead at once, with the reason and 
   expect(job).toMatchObject({ status: "dead", attempts: 1 });
   expect(job.last_error).toContain(String(status));
   expect(alerts("job_dead").filter((line) => line.jobId === jobId)).toHaveLength(1);
+});
+
+// B93
+test("an endpoint that is retired is no empty account: what is stored stays, and job and alert name what was asked", async () => {
+  const { account, jobId } = await withNews();
+  await driver.fault(
+    { accountId: account, path: "positions" },
+    { status: 410, body: { detail: "No longer available." } },
+  );
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "dead" });
+  expect((await driver.jobOf(jobId)).last_error).toMatch(/^positions: .*410.*No longer available/);
+  expect(alerts("job_dead").find((line) => line.jobId === jobId)?.reason).toMatch(/^positions: /);
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: true, orders: false });
+  expect((await storedCounts(driver, account)).positions).toBeGreaterThan(0);
 });
 
 test.each([400, 401, 403])("%i: tried again after an hour, and a wave of them raises one alert", async (status) => {

@@ -39,6 +39,14 @@ test("Redis away at admission: 503 with Retry-After, nothing begun, and QStash's
   expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
 });
 
+// B33
+test("Redis admits a run and its answer is lost: nothing is read, and the lock that nobody knows of stops no retry", async () => {
+  const { jobId } = await withNews();
+  driver.stack.redis.fault({ dropReply: true });
+  expect(await driver.deliver(jobId)).toMatchObject({ status: 503, outcome: "redis_away" });
+  expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
+});
+
 test("Redis lost between admission and unqueue: nothing is read, the job is given back without an attempt, its delivery comes again", async () => {
   const { account, jobId } = await withNews();
   const calls = driver.callsOf(account).length;
@@ -162,7 +170,7 @@ test("anything unexpected is a failed attempt and 503, so that it cannot repeat 
   const message = { jobId, workType: "holdings", accountId: account, delivery: 1 } as const;
   expect(await driver.deliverMessage(message, 1)).toMatchObject({ status: 200, outcome: "overtaken" });
   expect(await driver.redis("EXISTS", `snaptrade:account:lock:holdings:${account}`)).toBe(0);
-  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await driver.deliverWhenDue(jobId)).toMatchObject({ outcome: "done" });
 });
 
 test("a user secret that cannot be decrypted is a failed attempt, and no part of it shows (I10)", async () => {
@@ -173,6 +181,7 @@ test("a user secret that cannot be decrypted is a failed attempt, and no part of
   expect(await driver.deliver(jobId)).toMatchObject({ status: 503, outcome: "unexpected" });
   expect(driver.callsOf(account)).toHaveLength(calls);
   expect(JSON.stringify([await driver.jobOf(jobId), driver.app.log])).not.toContain("tampered-with");
+  await driver.app.addUsers();
 });
 
 test("a 404 closes the account: the job and the trailing job are gone, and later events are ignored", async () => {
