@@ -64,6 +64,23 @@ test("events before the reading begins coalesce onto the queued job, and one run
   }
 });
 
+// B25
+test("one change upstream that comes as several different events makes one job a work type", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = (await driver.jobs(account)).length;
+  const types = [HOLDINGS, "TRADE_UPDATE", "ACCOUNT_TRANSACTIONS_INITIAL_UPDATE", "ACCOUNT_TRANSACTIONS_UPDATED"];
+  const ids = [...types, HOLDINGS].map((eventType) => ({ eventType, webhookId: randomUUID() }));
+  await Promise.all(ids.map(({ eventType, webhookId }) => driver.event(eventType, account, { webhookId })));
+  await driver.app.settled();
+  const jobs = (await driver.jobs(account)).slice(before);
+  expect(jobs.map(({ work_type }) => work_type).sort()).toEqual(["holdings", "transactions"]);
+  for (const { eventType, webhookId } of ids) {
+    const work = eventType.includes("TRANSACTIONS") ? "transactions" : "holdings";
+    const covering = jobs.find(({ work_type }) => work_type === work)?.id;
+    expect(await driver.rowsOf(webhookId), eventType).toMatchObject([{ job_ids: [covering] }]);
+  }
+});
+
 test("an event between admission and begin is covered by the job that has not begun", async () => {
   const account = await driver.synced(driver.nextAccount());
   const first = await driver.event(HOLDINGS, account);

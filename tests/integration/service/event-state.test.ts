@@ -133,6 +133,26 @@ test("a job of a disabled connection closes without a call, and CONNECTION_FIXED
   expect(await driver.deliver(again?.id)).toMatchObject({ outcome: "done" });
 });
 
+// B16
+test("events without an account are each taken for themselves, and no key is made of an id that is not there", async () => {
+  const { connection, user } = await connectionOfTwo();
+  await driver.stack.redis.flush();
+  const ids = { userId: user, brokerageAuthorizationId: connection };
+  const events = [
+    { eventType: "CONNECTION_BROKEN", ...ids },
+    { eventType: "CONNECTION_UPDATED", ...ids },
+    { eventType: "CONNECTION_FAILED", userId: user },
+    { eventType: "CONNECTION_FAILED", webhookId: undefined },
+    { eventType: "CONNECTION_BROKEN", schemaVersion: "oauth_v1", connectionId: connection },
+  ];
+  for (const event of events) expect(await driver.app.post(event)).toMatchObject({ status: 200, outcome: "accepted" });
+  expect(await driver.app.post({ eventType: "CONNECTION_BROKEN" })).toMatchObject({ outcome: "unroutable" });
+  await driver.app.settled();
+  const keys = [await driver.redis("KEYS", "*")].flat().map(String);
+  expect(keys.filter((key) => /undefined|null|:$|:account:/.test(key))).toEqual([]);
+  expect(keys.filter((key) => key.startsWith("snaptrade:webhook:"))).toHaveLength(events.length + 1);
+});
+
 test("an account event whose user or connection differs from our rows is routed by the account alone, and logged", async () => {
   const account = await driver.synced(driver.nextAccount());
   const answer = await driver.event(HOLDINGS, account, { userId: "user-0014", brokerageAuthorizationId: "conn-0014" });

@@ -91,6 +91,23 @@ test.each([
   expect(await driver.deliver(accepted.jobId)).toMatchObject({ outcome: "done" });
 });
 
+// B20
+test("twenty copies of one event at once are one acceptance also while Redis is away (I2)", async () => {
+  const account = driver.nextAccount();
+  const webhookId = randomUUID();
+  const eventTimestamp = new Date().toISOString();
+  driver.stack.redis.fault({ outage: true });
+  const published = driver.published.length;
+  const post = () => driver.event(HOLDINGS, account, { webhookId, eventTimestamp });
+  const answers = await Promise.all(Array.from({ length: 20 }, post));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(answers.filter(({ outcome }) => outcome === "accepted")).toHaveLength(1);
+  expect(answers.filter(({ outcome }) => outcome === "duplicate")).toHaveLength(19);
+  expect(await driver.rowsOf(webhookId)).toHaveLength(1);
+  expect(await driver.jobs(account)).toHaveLength(1);
+  expect(driver.published).toHaveLength(published + 1);
+});
+
 test("Redis does not answer in time: the event does not wait for it", async () => {
   const { guards } = driver.service;
   driver.service.guards = createGuards(guardContext(driver.service.env, driver.service.logger));
