@@ -50,7 +50,8 @@ function splitKeys(given: string): string[] {
 export function url(expected: string) {
   return reader(expected, (given) => {
     const parsed = parseUrl(given);
-    return parsed && parsed.search === "" && parsed.hash === "" ? parsed.href.replace(/\/+$/, "") : null;
+    // Also an empty query or fragment: what is appended to it would be no path.
+    return parsed && !/[?#]/.test(parsed.href) ? parsed.href.replace(/\/+$/, "") : null;
   });
 }
 

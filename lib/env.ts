@@ -69,7 +69,10 @@ export type Env = ReturnType<typeof group>;
 export function parseEnv(source: EnvSource): EnvResult {
   const parsed = settings.safeParse(Object.fromEntries(SETTING_NAMES.map((name) => [name, settingOf(source, name)])));
   const scrub = createScrub(secretsOf(source));
-  const faults = [...settingFaults(parsed.error?.issues ?? [], source), ...deploymentFaults(source)].map(scrub);
+  // The name at its beginning stays: a secret may be a part of it.
+  const faults = [...settingFaults(parsed.error?.issues ?? [], source), ...deploymentFaults(source)].map((fault) =>
+    fault.replace(/ .*$/s, scrub),
+  );
   if (!parsed.success || faults.length > 0) return { kind: "bad", faults };
   const env = group(parsed.data, source);
   return { kind: "ok", env, warnings: warningsOf(env) };

@@ -90,6 +90,13 @@ test.each<[string, EnvSource, RegExp]>([
     /^APP_URL is "app\.example\.com"; expected the public base URL/,
   ],
   ["a URL with a path", { APP_URL: "https://app.example.com/base" }, /^APP_URL is .*without a path/],
+  ["a URL with an empty query", { QSTASH_URL: "https://qstash.upstash.io?" }, /^QSTASH_URL is "https/],
+  ["a URL with an empty fragment", { SUPABASE_URL: "https://x.supabase.co/#" }, /^SUPABASE_URL is "https/],
+  [
+    "a token that is a part of a variable's name",
+    { QSTASH_TOKEN: "QSTASH_RATE", SNAPTRADE_QSTASH_RATE: "many" },
+    /^SNAPTRADE_QSTASH_RATE is "many"/,
+  ],
   ["another scheme", { SUPABASE_URL: "ftp://x.example.com" }, /^SUPABASE_URL is "ftp/],
   [
     "plain http in production",
