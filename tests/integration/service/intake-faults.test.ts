@@ -2,8 +2,10 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { guardContext } from "@/lib/composition";
 import { createGuards } from "@/lib/snaptrade-webhook-guards";
+import { effectOf } from "@/lib/webhook/event-effects";
 import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
+import { untilSomebodyWaits } from "@/tests/integration/sql/synced-data-rows";
 
 let driver: Driver;
 
@@ -106,6 +108,25 @@ test("twenty copies of one event at once are one acceptance also while Redis is 
   expect(await driver.rowsOf(webhookId)).toHaveLength(1);
   expect(await driver.jobs(account)).toHaveLength(1);
   expect(driver.published).toHaveLength(published + 1);
+});
+
+test("a copy that comes while another instance is storing the event waits for it, and is a duplicate (I2)", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const webhookId = randomUUID();
+  const ids = { webhookId, eventType: HOLDINGS, accountId: account, connectionId: null, userId: null };
+  const storing = {
+    ...ids,
+    ...{ eventTimestamp: new Date().toISOString(), payload: "{}", failedParts: null, unroutable: false, spacingMs: 0 },
+    effect: effectOf({ eventType: HOLDINGS }),
+  };
+  let copy: ReturnType<Driver["event"]> | undefined;
+  await driver.sql.begin(async (tx) => {
+    await tx`select snaptrade_accept_event(${JSON.stringify(storing)}::text::jsonb)`;
+    copy = driver.event(HOLDINGS, account, { webhookId });
+    await untilSomebodyWaits(driver.sql);
+  });
+  expect(await copy).toMatchObject({ status: 200, outcome: "duplicate" });
+  expect(await driver.rowsOf(webhookId)).toHaveLength(1);
 });
 
 test("Redis does not answer in time: the event does not wait for it", async () => {

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { MIGRATIONS_DIR } from "@/sandbox/postgres/apply-migrations";
@@ -195,4 +195,19 @@ describe("the concurrent build for a maintenance window (B75)", () => {
       select count(*)::int from public.snaptrade_webhook_events where webhook_id like 'many-%' and processed`;
     expect(many?.count).toBe(700);
   });
+});
+
+// B75
+it("no migration builds an index concurrently, which a transaction refuses, and none leaves an index that is not valid", async () => {
+  const files = (await readdir(MIGRATIONS_DIR)).filter((name) => name.endsWith(".sql"));
+  expect(files.length).toBeGreaterThan(10);
+  for (const name of files) {
+    const statements = (await readFile(path.join(MIGRATIONS_DIR, name), "utf8")).replace(/--.*/g, "");
+    expect(statements, name).not.toMatch(/concurrently/i);
+  }
+  const fresh = await freshDatabase();
+  const invalid =
+    await fresh.sql`select indexrelid::regclass::text from pg_index where not indisvalid or not indisready`;
+  await fresh.close();
+  expect(invalid).toEqual([]);
 });
