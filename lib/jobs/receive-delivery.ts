@@ -9,11 +9,14 @@ import type { Service } from "@/lib/service";
 import { StoreError } from "@/lib/store/call-function";
 import { isId } from "@/lib/webhook/event-ids";
 
+/** The largest that Postgres holds in an `integer`: a greater one was never handed out. */
+const MAX_DELIVERY = 2 ** 31 - 1;
+
 const message = z.object({
   jobId: z.uuid(),
   workType: z.enum(WORK_TYPES),
   accountId: z.string().refine(isId),
-  delivery: z.number().int().positive(),
+  delivery: z.number().int().positive().max(MAX_DELIVERY),
 });
 
 /** The JSON of a QStash message, or null. */

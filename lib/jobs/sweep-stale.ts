@@ -5,7 +5,9 @@ import { acceptBulk, BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
 import { publishJobs } from "@/lib/jobs/publish-jobs";
 import { SWEEP_PATH } from "@/lib/jobs/publisher";
 import { field } from "@/lib/metrics/metric-names";
+import { timestampText } from "@/lib/provider/timestamp-text";
 import type { Service } from "@/lib/service";
+import { isId } from "@/lib/webhook/event-ids";
 
 /** A sweep whose pages stopped coming (a lost message, a crash) is taken over after this. */
 const GUARD_MS = 5 * 60_000;
@@ -15,10 +17,14 @@ const GUARD_MS = 5 * 60_000;
  */
 const PAGE = 200;
 
+/** As Postgres writes it: never attempted is minus infinity. */
+const attempted = z.string().refine((text) => text === "-infinity" || timestampText(text) !== null);
+
+/** What Postgres could not read is no page: no retry of it could end otherwise. */
 export const sweepMessage = z.object({
-  sweepId: z.string().min(1).max(64),
+  sweepId: z.string().refine(isId),
   page: z.number().int().nonnegative(),
-  cursor: z.object({ workType: z.enum(WORK_TYPES), attempted: z.string(), accountId: z.string() }).nullable(),
+  cursor: z.object({ workType: z.enum(WORK_TYPES), attempted, accountId: z.string().refine(isId) }).nullable(),
 });
 type SweepMessage = z.infer<typeof sweepMessage>;
 
