@@ -24,19 +24,34 @@ export function encryptSecret(plain: string, keys: readonly Uint8Array[], contex
  * value, if the text is not of this form or no key opens it for this user.
  */
 export function decryptSecret(text: string, keys: readonly Uint8Array[], context: string): string {
-  const [version, encoded, ...rest] = text.split(".");
-  const sealed = Buffer.from(encoded ?? "", "base64url");
-  if (version !== VERSION || rest.length > 0 || sealed.length < IV_BYTES + TAG_BYTES) {
+  const plain = openSecret(text, keys, context);
+  if (plain !== null) return plain;
+  if (sealedIn(text) === null) {
     throw new Error(`A stored user secret is not in the form ${VERSION}.<base64url> (${text.length} characters).`);
-  }
-  for (const key of keys) {
-    const plain = open(sealed, key, context);
-    if (plain !== null) return plain;
   }
   throw new Error(
     `A stored user secret opens with none of the ${keys.length} keys of SNAPTRADE_SECRETS_KEY: ` +
       "its key was removed, or the row was altered or belongs to another user.",
   );
+}
+
+/** The plain secret, or null where `decryptSecret` would throw. */
+export function openSecret(text: string, keys: readonly Uint8Array[], context: string): string | null {
+  const sealed = sealedIn(text);
+  if (sealed === null) return null;
+  for (const key of keys) {
+    const plain = open(sealed, key, context);
+    if (plain !== null) return plain;
+  }
+  return null;
+}
+
+/** The bytes behind the version, or null if the text is not of our form. */
+function sealedIn(text: string): Buffer | null {
+  const [version, encoded, ...rest] = text.split(".");
+  const sealed = Buffer.from(encoded ?? "", "base64url");
+  const isOurs = version === VERSION && rest.length === 0 && sealed.length >= IV_BYTES + TAG_BYTES;
+  return isOurs ? sealed : null;
 }
 
 function open(sealed: Buffer, key: Uint8Array, context: string): string | null {

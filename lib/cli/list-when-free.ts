@@ -15,17 +15,18 @@ const BUSY_MS = 30_000;
 
 /**
  * Lists a user's connections and accounts as soon as the budget has two calls free, and waits at most `waitMs` for it.
- * What no waiting can mend ends it at once.
+ * What no waiting can mend ends it at once. `onRead`: as `listUser` has it.
  */
 export async function listWhenFree(
   { service, terminal }: Tools,
   user: { userId: string; secretCiphertext: string },
   waitMs: number,
+  onRead?: () => Promise<void>,
 ): Promise<Listed | { kind: "not_listed"; reason: string }> {
   const until = service.clock() + waitMs;
   let told = "";
   for (;;) {
-    const listing = await listUser(service, user, service.deadline(RUN_DEADLINE_MS));
+    const listing = await listUser(service, user, service.deadline(RUN_DEADLINE_MS), onRead);
     if (listing.kind === "listed") return listing;
     const { reason, againInMs } = listing.kind === "no_budget" ? await whyNoBudget(service) : obstacle(listing.failure);
     if (againInMs === null) return { kind: "not_listed", reason };

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
+import { readAll } from "@/lib/cli/read-input";
 import type { EnvSource } from "@/lib/env";
 
 export type SecretSource = { kind: "stdin" } | { kind: "env"; name: string };
@@ -40,12 +41,6 @@ async function askHidden(input: Input, prompt: (text: string) => void): Promise<
     lines.close();
     prompt("\n");
   }
-}
-
-export async function readAll(input: NodeJS.ReadableStream): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of input) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function withoutLineEnd(text: string): string {

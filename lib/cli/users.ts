@@ -1,11 +1,11 @@
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { type Command, Option } from "commander";
 import { addUserCommand } from "@/lib/cli/commands/add-user";
 import { importUsers } from "@/lib/cli/commands/import-users";
+import { reencryptSecrets } from "@/lib/cli/commands/reencrypt-secrets";
 import { removeUser } from "@/lib/cli/commands/remove-user";
 import { readDuration, readId } from "@/lib/cli/option-values";
-import { readAll, readSecret, type SecretSource } from "@/lib/cli/read-secret";
+import { readInput } from "@/lib/cli/read-input";
+import { readSecret, type SecretSource } from "@/lib/cli/read-secret";
 import { failure } from "@/lib/cli/report";
 import { command, createProgram, type Output, runCommand, runProgram } from "@/lib/cli/run-command";
 import { readUser } from "@/lib/cli/user-lines";
@@ -29,7 +29,7 @@ command(program, "add", "store a user, read its connections and accounts, releas
   .addHelpText(
     "after",
     "\nThe secret is never an argument: process lists, shell history and npm would show it. It is stored encrypted.\n" +
-      "A user who is known already gets the new secret.",
+      "A user who is known already gets the new secret once SnapTrade has accepted it; until then the old one stays.",
   )
   .action(async (userId: string, options: AddOptions, self: Command) => {
     const { secretStdin, secretEnv, authUser } = options;
@@ -53,9 +53,9 @@ command(program, "import", "add the users of a file; bad lines are told and the 
   .addOption(wait())
   .action(async (file: string, options: Output & { wait: number }) => {
     await runCommand(options, async (tools) => {
-      const name = file === "-" ? "standard input" : path.resolve(file);
-      const text = await (file === "-" ? readAll(process.stdin) : readFile(name, "utf8"));
-      return importUsers(tools, { name, text, waitMs: options.wait });
+      const read = await readInput(file, process.stdin);
+      if (read.kind === "bad") return failure(read.error, 2);
+      return importUsers(tools, { name: read.name, text: read.text, waitMs: options.wait });
     });
   });
 
@@ -70,5 +70,12 @@ command(program, "remove", "delete a user's secret and close its jobs; nothing i
     }
     await runCommand(options, (tools) => removeUser(tools, userId));
   });
+
+command(program, "reencrypt", "write every stored secret under the first key of SNAPTRADE_SECRETS_KEY")
+  .addHelpText(
+    "after",
+    "\nPart of the key's rotation: first the new key before the old one, deployed; then this; then the old one can go.",
+  )
+  .action((options: Output) => runCommand(options, reencryptSecrets));
 
 await runProgram(program);

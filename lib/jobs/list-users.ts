@@ -16,11 +16,13 @@ export type Listing =
 /**
  * Reads a user's connections and accounts (two budgeted calls), stores them, and accepts jobs for the keys whose upstream
  * data moved on while no webhook came: lost webhooks are normal. A listing removes nothing (I7).
+ * `onRead`: runs when SnapTrade has answered both, so has accepted the secret, and before anything is stored or queued.
  */
 export async function listUser(
   service: Service,
   user: { userId: string; secretCiphertext: string },
   signal: AbortSignal,
+  onRead: () => Promise<void> = async () => {},
 ): Promise<Listing> {
   const asked = {
     userId: user.userId,
@@ -30,6 +32,7 @@ export async function listUser(
   const readAt = new Date(service.clock()).toISOString();
   const lists = await readLists(service, asked, signal);
   if (lists.kind === "failed") return lists;
+  await onRead();
   const { connections, accounts } = lists;
   const { behind } = await service.store.putListing({
     userId: user.userId,

@@ -123,12 +123,17 @@ export const publishAnswer = z.object({ publish: publishList });
 export const releaseWaitingAnswer = z.object({ released: z.number(), publish: publishList });
 export const endTickAnswer = z.object({ events: z.number(), jobs: z.number() });
 
-export const usersToListAnswer = z.object({
-  users: z.array(z.object({ userId: z.string(), secretCiphertext: z.string() })),
-});
+const storedSecrets = z.array(z.object({ userId: z.string(), secretCiphertext: z.string() }));
+export type StoredSecret = z.infer<typeof storedSecrets>[number];
+export const usersToListAnswer = z.object({ users: storedSecrets });
 export const putListingAnswer = z.object({ behind: z.array(z.object({ ...key, calls: z.number().int() })) });
 export const putUserAnswer = z.object({ created: z.boolean() });
 export const removeUserAnswer = z.object({ removed: z.boolean() });
+export const findUserAnswer = z.object({
+  user: z.object({ removed: z.boolean(), hasSecret: z.boolean() }).nullable(),
+});
+export const listSecretsAnswer = z.object({ users: storedSecrets });
+export const replaceSecretsAnswer = z.object({ replaced: z.number(), changed: storedSecrets });
 
 export const listedJob = z.object({
   ...key,

@@ -95,6 +95,13 @@ export function createStore(call: CallFunction) {
     putUser: (request: { userId: string; authUserId?: string; secretCiphertext: string }) =>
       call("snaptrade_put_user", request, answers.putUserAnswer),
     removeUser: (request: { userId: string }) => call("snaptrade_remove_user", request, answers.removeUserAnswer),
+    findUser: (request: { userId: string }) => call("snaptrade_find_user", request, answers.findUserAnswer),
+    /** In the order of the ids. `after`: the last user of the page before. */
+    listSecrets: (request: { after?: string; limit: number }) =>
+      call("snaptrade_list_secrets", request, answers.listSecretsAnswer),
+    /** Where `from` stands no more, what stands there is answered and nothing is written. */
+    replaceSecrets: (request: { items: { userId: string; from: string; to: string }[] }) =>
+      call("snaptrade_replace_secrets", request, answers.replaceSecretsAnswer),
     usersToList: (request: { limit: number }) => call("snaptrade_users_to_list", request, answers.usersToListAnswer),
     markListed: (request: { userId: string }) => call("snaptrade_mark_listed", request, answers.empty),
     /** `readAt`: when the reading began; an event that is newer than that stands. */

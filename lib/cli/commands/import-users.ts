@@ -1,4 +1,4 @@
-import { addUser, listed } from "@/lib/cli/commands/add-user";
+import { addUser, listed, notListed } from "@/lib/cli/commands/add-user";
 import { failure, type Report, type Tools } from "@/lib/cli/report";
 import { counted } from "@/lib/cli/text";
 import { readUserLines } from "@/lib/cli/user-lines";
@@ -24,9 +24,9 @@ export async function importUsers(tools: Tools, file: { name: string; text: stri
       else {
         const added = await addUser(tools, line.user, file.waitMs);
         if (added.kind === "not_listed") {
-          failed.push({ line: line.line, error: `stored, but its accounts were not read: ${added.reason}` });
+          failed.push({ line: line.line, error: `the user ${notListed(added)}` });
         } else {
-          sum[added.created ? "added" : "replaced"] += 1;
+          sum[added.before === "stored" ? "replaced" : "added"] += 1;
           for (const name of ["connections", "accounts", "jobs", "left", "released"] as const) sum[name] += added[name];
         }
       }

@@ -95,6 +95,39 @@ test("a user secret stands in the database encrypted only, and in no log line", 
   expect(JSON.stringify(app.log)).not.toContain(user.userSecret);
 });
 
+test("a known user keeps the secret that works until SnapTrade has accepted the new one", async () => {
+  const before = await storedUser("user-0001");
+  const userSecret = "another-secret-that-is-not-this-users";
+  const refused = await addUserCommand(
+    operator(service),
+    { userId: "user-0001", userSecret, authUserId: AUTH_USER },
+    0,
+  );
+  expect(refused).toMatchObject({ exit: 1, document: { created: false, before: "stored" } });
+  expect(refused.text).toMatch(/^user-0001 is known and keeps its old secret: .* SnapTrade refused \(401/);
+
+  const guards = { ...service.guards, reserveCallsNow: async () => 0 };
+  const unheard = await addUserCommand(operator({ ...service, guards }), { ...seeded(1), authUserId: undefined }, 0);
+  expect(unheard.text).toMatch(/^user-0001 is known and keeps its old secret: .* has none free/);
+  expect(await storedUser("user-0001")).toEqual(before);
+});
+
+test("the new secret of a known user is stored before any job could read with the old one", async () => {
+  const { sql } = app.stack.database;
+  const before = (await storedUser("user-0001"))?.secret_ciphertext;
+  await sql`update snaptrade_accounts set holdings_synced_at = null where account_id = 'acct-0002'`;
+  const store: typeof service.store = {
+    ...service.store,
+    async acceptJobs(request) {
+      expect((await storedUser("user-0001"))?.secret_ciphertext).not.toBe(before);
+      return service.store.acceptJobs(request);
+    },
+  };
+  const report = await addUserCommand(operator({ ...service, store }), { ...seeded(1), authUserId: undefined }, MINUTE);
+  expect(report).toMatchObject({ exit: 0, document: { before: "stored", jobs: 1 } });
+  await expect.poll(openJobs, RUNS).toBe(0);
+});
+
 test("adding a user again replaces its secret, and queues nothing that is up to date", async () => {
   const user = seeded(1);
   const before = (await storedUser("user-0001"))?.secret_ciphertext;
@@ -114,7 +147,9 @@ test("a secret that SnapTrade refuses is told, with what to do, and without the 
     MINUTE,
   );
   expect(report).toMatchObject({ exit: 1, document: { userId: "user-0002", created: true } });
-  expect(report.text).toMatch(/its accounts were not read: SnapTrade refused \(401.*Mend that and repeat the command/i);
+  expect(report.text).toMatch(
+    /^user-0002 is added, but its accounts were not read: SnapTrade refused \(401.*Mend that and repeat the command/i,
+  );
   expect(JSON.stringify(report)).not.toContain(userSecret);
 });
 

@@ -46,7 +46,7 @@ test.each(["users", "ops"] as const)(
     expect(code).toBe(0);
     expect(stdout).toContain(`Usage: npm run ${program} -- [options] [command]`);
     for (const name of program === "users"
-      ? ["add", "import", "remove"]
+      ? ["add", "import", "remove", "reencrypt"]
       : ["jobs", "dead", "replay", "pause", "resume", "sync"]) {
       expect(stdout).toMatch(new RegExp(`^  ${name} `, "m"));
     }
@@ -97,6 +97,20 @@ test(
     expect(JSON.parse(stdout)).toEqual({ error: expect.stringContaining("No account acct-9999") });
     expect(stderr).toContain("No account acct-9999");
     expect(code).toBe(1);
+  },
+  TIMEOUT,
+);
+
+test(
+  "a file of users that cannot be read is named, in both ways, and exits with 2",
+  async () => {
+    const { code, stdout, stderr } = await run("users", ["import", "nowhere/users.csv", "--json"], {
+      env: app.stack.env,
+    });
+    const said = `${ROOT}nowhere/users.csv could not be read: there is no such file.`;
+    expect(JSON.parse(stdout)).toEqual({ error: said });
+    expect(stderr).toContain(said);
+    expect(code).toBe(2);
   },
   TIMEOUT,
 );

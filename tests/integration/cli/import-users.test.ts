@@ -38,7 +38,10 @@ test("bad lines of an import are told by their number, never by a secret, and th
     failed: [
       { line: 3, error: expect.stringMatching(/^userId is not/) },
       { line: 4, error: expect.stringMatching(/^authUserId is not a UUID/) },
-      { line: 5, error: expect.stringMatching(/^stored, but its accounts were not read: SnapTrade refused/) },
+      {
+        line: 5,
+        error: expect.stringMatching(/^the user is added, but its accounts were not read: SnapTrade refused/),
+      },
     ],
   });
   expect(report.text).toContain("5 users in users.csv: 2 added, 0 replaced, 3 failed.");
@@ -52,6 +55,20 @@ test("an import may be repeated, in JSON lines too: known users get their secret
   const report = await importUsers(operator(service), { name: "users.jsonl", text, waitMs: 60_000 });
   expect(report).toMatchObject({ exit: 0, document: { users: 2, added: 1, replaced: 1, failed: [] } });
   expect(await storedUsers()).toEqual(["user-0000", "user-0001", "user-0002", "user-0003"]);
+});
+
+test("a known user whose new secret is refused keeps the old one, and the import says so", async () => {
+  const secret = async () => {
+    const [row] = await app.stack.database
+      .sql`select secret_ciphertext from snaptrade_users where user_id = 'user-0000'`;
+    return row?.secret_ciphertext;
+  };
+  const before = await secret();
+  const text = "userId,userSecret\nuser-0000,marker-secret-d";
+  const report = await importUsers(operator(service), { name: "f", text, waitMs: 60_000 });
+  expect(report).toMatchObject({ exit: 1, document: { added: 0, replaced: 0 } });
+  expect(report.text).toMatch(/line 2: the user is known and keeps its old secret: .*SnapTrade refused/);
+  expect(await secret()).toBe(before);
 });
 
 test("a database that goes away stops the import, which says where", async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { addUser } from "@/lib/cli/commands/add-user";
+import { addUser, addUserCommand } from "@/lib/cli/commands/add-user";
 import { removeUser } from "@/lib/cli/commands/remove-user";
 import { releaseWaiting } from "@/lib/jobs/release-waiting";
 import type { Service } from "@/lib/service";
@@ -40,7 +40,9 @@ test("a removed user has no secret, its jobs close as gone, and it comes back by
   await expect.poll(statuses, RUNS).toEqual(["gone"]);
   expect(await sql`select * from snaptrade_positions`).toHaveLength(0);
 
-  expect(await addUser(operator(service), user, 60_000)).toMatchObject({ kind: "listed", created: false, jobs: 4 });
+  const again = await addUserCommand(operator(service), user, 60_000);
+  expect(again).toMatchObject({ exit: 0, document: { created: false, before: "removed", jobs: 4 } });
+  expect(again.text).toMatch(/^user-0000 was removed; added again\. 1 connection, 2 accounts; 4 first jobs queued/);
   await expect.poll(async () => (await statuses()).toSorted(), RUNS).toEqual(["done", "gone"]);
 });
 
