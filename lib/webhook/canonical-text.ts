@@ -18,8 +18,14 @@ const PYTHON: JsonStyle = {
 function compareCodePoints(a: string, b: string): number {
   let at = 0;
   while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
-  // The first difference may be in the second half of a pair: compare from where the character begins.
-  if (at > 0 && isHighSurrogate(a.charCodeAt(at - 1))) at -= 1;
+  // The first difference may be in the second half of a pair: compare from where the character begins. Before two lone
+  // halves that are alike nothing differs yet.
+  const isInPair = at > 0 && isHighSurrogate(a.charCodeAt(at - 1));
+  return (isInPair && compareCharacters(a, b, at - 1)) || compareCharacters(a, b, at);
+}
+
+/** The code points at a place; an end comes before everything. */
+function compareCharacters(a: string, b: string, at: number): number {
   return (a.codePointAt(at) ?? -1) - (b.codePointAt(at) ?? -1);
 }
 
