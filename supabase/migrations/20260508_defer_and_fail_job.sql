@@ -64,8 +64,10 @@ language plpgsql security invoker set search_path = '' as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_status integer := (request ->> 'status')::integer;
+  v_now timestamptz; -- one moment for both columns: an event must not find the delay a hair longer than its least
 begin
   select * into v_job from public.snaptrade_hold_fence(request);
+  v_now := clock_timestamp();
   if v_job.id is null then
     return jsonb_build_object('outcome', 'fenced');
   end if;
@@ -73,10 +75,10 @@ begin
   if (request ->> 'permanent')::boolean or v_job.attempts >= (request ->> 'maxAttempts')::integer then
     return jsonb_build_object('outcome', 'dead', 'publish', public.snaptrade_bury(v_job.id, request ->> 'error'));
   end if;
-  update public.snaptrade_sync_jobs set failed_at = clock_timestamp(), failed_status = v_status, last_error = request ->> 'error'
+  update public.snaptrade_sync_jobs set failed_at = v_now, failed_status = v_status, last_error = request ->> 'error'
   where id = v_job.id;
   return jsonb_build_object('outcome', 'failed', 'publish', public.snaptrade_hand_out_delivery(public.snaptrade_requeue(
-    v_job.id, clock_timestamp() + public.snaptrade_failure_delay(v_job.attempts, v_status), true)));
+    v_job.id, v_now + public.snaptrade_failure_delay(v_job.attempts, v_status), true)));
 end $$;
 
 -- close: the provider no longer knows the account (404). Its queued jobs close too. {..., fence} -> {outcome}
