@@ -1,0 +1,164 @@
+/** One wrong text for one right one; the right one stands in the file exactly once. */
+export type Edit = { file: string; right: string; wrong: string };
+export type Mutant = {
+  /** What is wrong. */
+  name: string;
+  edits: Edit[];
+  /** The test files of which at least one must notice. */
+  tests: string[];
+};
+
+const INTAKE = "lib/webhook/receive-webhook.ts";
+const RUN = "lib/jobs/run-job.ts";
+const SCRIPTS = "lib/guards/lua-scripts.ts";
+const BUDGET = "lib/guards/lua-budget.ts";
+const COALESCING = "tests/integration/service/coalescing.test.ts";
+const TAKEOVER = "tests/integration/service/takeover.test.ts";
+const BUDGET_TEST = "tests/integration/service/budget.test.ts";
+const HISTORIES = "tests/histories/histories.test.ts";
+const DIFFERENTIAL = "tests/histories/differential.test.ts";
+const CLAIMS = "tests/integration/service/claims.test.ts";
+
+/** The near-misses of the design: each loses an update, or the budget, and each must turn a test red. */
+export const MUTANTS: Mutant[] = [
+  {
+    name: "settle after the publish, without comparing",
+    edits: [
+      {
+        file: INTAKE,
+        right: "  const settled = isAway(claimed)",
+        wrong: "  await publishJobs(service, accepted.publish, AWAY);\n  const settled = isAway(claimed)",
+      },
+      {
+        file: INTAKE,
+        right: '  await publishJobs(service, accepted.publish, settled);\n  await service.reach("intake:published");',
+        wrong: '  await publishJobs(service, [], settled);\n  await service.reach("intake:published");',
+      },
+      { file: SCRIPTS, right: "KEYS[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5]", wrong: "KEYS[5] ~= ''" },
+    ],
+    tests: [COALESCING, "tests/integration/service/interleavings.test.ts", DIFFERENTIAL],
+  },
+  {
+    name: "one index over both states",
+    edits: [
+      {
+        file: "supabase/migrations/20260504_accept_job.sql",
+        right: "account_id = p_account_id and status = 'queued' for update;",
+        wrong: "account_id = p_account_id and status in ('queued', 'running') for update;",
+      },
+    ],
+    tests: [COALESCING, DIFFERENTIAL],
+  },
+  {
+    name: "queued key released at the end",
+    edits: [
+      {
+        file: RUN,
+        right: "  if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, run, begun);\n",
+        wrong: "",
+      },
+    ],
+    tests: [COALESCING, HISTORIES],
+  },
+  {
+    name: "no fence",
+    edits: [
+      {
+        file: "supabase/migrations/20260506_begin_job.sql",
+        right: "    and status = 'running' and fence = (request ->> 'fence')::bigint for update;",
+        wrong: "    and status = 'running' for update;",
+      },
+    ],
+    tests: [TAKEOVER, DIFFERENTIAL],
+  },
+  {
+    name: "busy counted as done",
+    edits: [
+      {
+        file: "supabase/migrations/20260506_begin_job.sql",
+        right: "  if v_other.lease_until > v_now then\n",
+        wrong:
+          "  if v_other.lease_until > v_now then\n    update public.snaptrade_sync_jobs set status = 'done', finished_at = v_now where id = v_job.id and status = 'queued';\n",
+      },
+    ],
+    tests: [COALESCING, TAKEOVER, DIFFERENTIAL],
+  },
+  {
+    name: "no verify after a coalesced answer",
+    edits: [{ file: INTAKE, right: "    after(() => verifyCoalesced(service, event, row, claim));\n", wrong: "" }],
+    tests: [COALESCING, HISTORIES],
+  },
+  {
+    name: "a pending claim answered as duplicate",
+    edits: [
+      {
+        file: SCRIPTS,
+        right: "if value == 'accepted' then",
+        wrong: "if value == 'accepted' or value ~= ARGV[1] then",
+      },
+    ],
+    tests: [CLAIMS, DIFFERENTIAL],
+  },
+  {
+    name: "a lost reply of the claim read as somebody else's",
+    edits: [
+      {
+        file: SCRIPTS,
+        right:
+          "local value = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) and ARGV[1] or redis.call('GET', KEYS[1])",
+        wrong: "local value = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) and ARGV[1] or 'accepted'",
+      },
+    ],
+    tests: [CLAIMS, DIFFERENTIAL],
+  },
+  {
+    name: "a failed part of an answer written as empty",
+    edits: [
+      {
+        file: "lib/jobs/read-holdings.ts",
+        right: "if (balances !== null) holdings.balances = balances;",
+        wrong: "holdings.balances = balances ?? [];",
+      },
+    ],
+    tests: ["tests/integration/service/run-parts.test.ts", HISTORIES],
+  },
+  {
+    name: "a cooldown shortened by a later 429",
+    edits: [
+      {
+        file: SCRIPTS,
+        right: "  if now + length > tonumber(redis.call('GET', key) or '0') then",
+        wrong: "  if length > 0 then",
+      },
+    ],
+    tests: [BUDGET_TEST, DIFFERENTIAL],
+  },
+  {
+    name: "a budget that is not charged",
+    edits: [
+      {
+        file: BUDGET,
+        right: "  keep(slot, math.max(base, now), calls, tat, after)\n  move(after)\n",
+        wrong: "  keep(slot, math.max(base, now), calls, tat, after)\n",
+      },
+    ],
+    tests: [BUDGET_TEST, DIFFERENTIAL],
+  },
+  {
+    name: "a reservation charged twice",
+    edits: [
+      { file: BUDGET, right: "  if had and had >= now - late then return had, hadCalls, false end\n", wrong: "" },
+    ],
+    tests: [BUDGET_TEST, DIFFERENTIAL],
+  },
+  {
+    name: "a slot of later that the pointer does not pass",
+    edits: [{ file: BUDGET, right: "  return gap(base, calls * perCall), calls\n", wrong: "  return base, calls\n" }],
+    tests: [BUDGET_TEST, DIFFERENTIAL],
+  },
+  {
+    name: "an event in the middle of a long reading forgotten",
+    edits: [{ file: "lib/jobs/read-transactions.ts", right: "      again,\n", wrong: "      again: null,\n" }],
+    tests: ["tests/integration/service/transactions.test.ts", HISTORIES],
+  },
+];
