@@ -7,31 +7,52 @@ import type { Guards } from "@/lib/snaptrade-webhook-guards";
 import type { Store } from "@/lib/store/store";
 
 /**
- * Named moments between two awaits. Off, they cost nothing; a test holds one to force an interleaving, or kills there.
+ * Named moments between two awaits, one after each that leaves something behind outside this process. Off, they cost
+ * nothing; a test holds one to force an interleaving, or kills there.
  */
-export type RacePoint =
-  | "intake:claimed"
-  | "intake:accepted"
-  | "intake:settled"
-  | "intake:published"
-  | "intake:verified"
-  | "run:admitted"
-  | "run:begun"
-  | "run:unqueued"
-  | "run:read"
-  | "run:page"
-  | "run:committed"
-  | "run:released"
-  | "run:published"
-  | "sweep:listed"
-  | "sweep:reserved"
-  | "sweep:accepted"
-  | "sweep:published"
-  | "reconcile:taken"
-  | "reconcile:listed"
-  | "reconcile:reserved"
-  | "reconcile:handed-out"
-  | "reconcile:published";
+export const RACE_POINTS = [
+  "intake:claimed",
+  "intake:accepted",
+  "intake:claims-released",
+  "intake:settled",
+  "intake:published",
+  "intake:answered",
+  "intake:verified",
+  "intake:verify-settled",
+  "publish:slotted",
+  "publish:sent",
+  "run:admitted",
+  "run:deferred",
+  "run:begun",
+  "run:readmitted",
+  "run:given-back",
+  "run:unqueued",
+  "run:calls-reserved",
+  "run:part",
+  "run:limits-told",
+  "run:page",
+  "run:page-committed",
+  "run:read",
+  "run:committed",
+  "run:released",
+  "run:published",
+  "callback:handed-out",
+  "sweep:started",
+  "sweep:listed",
+  "sweep:reserved",
+  "sweep:accepted",
+  "sweep:published",
+  "sweep:page-published",
+  "reconcile:taken",
+  "reconcile:listed",
+  "reconcile:reserved",
+  "reconcile:handed-out",
+  "reconcile:published",
+  "reconcile:waiting-released",
+  "reconcile:user-listed",
+  "reconcile:marked",
+] as const;
+export type RacePoint = (typeof RACE_POINTS)[number];
 
 /** What every route works with: the ports, the settings and the sources of time and chance. */
 export type Service = {

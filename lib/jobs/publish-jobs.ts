@@ -20,6 +20,7 @@ export async function publishJobs(service: Service, jobs: Publishable[], waits: 
       jobMessage(job, (isAway(waits) ? undefined : waits[from + i]) ?? job.dueInMs),
     );
     const { results, reason } = await service.publisher.publish(messages);
+    await service.reach("publish:sent");
     const failed = batch.filter((_, i) => results[i] !== "published");
     published += batch.length - failed.length;
     if (failed.length > 0) {
@@ -36,5 +37,7 @@ export async function publishJobs(service: Service, jobs: Publishable[], waits: 
 /** Reserves the slots, wherever they fall, and publishes. Not for bulk work, which reserves before it accepts. */
 export async function publishWithSlots(service: Service, jobs: Publishable[]): Promise<number> {
   if (jobs.length === 0) return 0;
-  return publishJobs(service, jobs, await service.guards.settleSlots(jobs));
+  const waits = await service.guards.settleSlots(jobs);
+  await service.reach("publish:slotted");
+  return publishJobs(service, jobs, waits);
 }

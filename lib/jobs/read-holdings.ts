@@ -30,6 +30,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   async function read<T>(part: string, ask: () => Promise<Answer<T>>): Promise<T | null> {
     reading.calls.left -= 1;
     const got = await watch.see(await ask());
+    await service.reach("run:part");
     if (got.kind === "ok") return got.value;
     failures.push({ failure: got, part });
     return null;
@@ -92,6 +93,9 @@ function isReadable(account: AccountDetail): boolean {
 /** Whether so many calls may be made (I5): what the slot does not hold is reserved, if it is free now. */
 export async function mayCall(service: Service, reading: Reading, wanted = 1): Promise<boolean> {
   const missing = wanted - reading.calls.left;
-  if (missing > 0) reading.calls.left += await service.guards.reserveCallsNow(missing);
+  if (missing > 0) {
+    reading.calls.left += await service.guards.reserveCallsNow(missing);
+    await service.reach("run:calls-reserved");
+  }
   return reading.calls.left >= wanted;
 }

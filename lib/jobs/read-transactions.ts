@@ -30,6 +30,7 @@ export async function readTransactions(service: Service, reading: Reading, jobId
   if (begun.readsAccount) {
     calls.left -= 1;
     const account = await watch.see(await provider.readAccount(user, accountId, signal));
+    await service.reach("run:part");
     if (account.kind !== "ok") return endOf(account, "account", parts);
     parts.account = account.value;
     if (begun.cursor === null && begun.watermark === null && account.value.transactionsInitialSyncCompleted === false) {
@@ -69,6 +70,7 @@ export async function readTransactions(service: Service, reading: Reading, jobId
       pagesLeft: Math.ceil((page.value.total - cursor.offset) / PAGE_SIZE) - 1,
       parts,
     });
+    await service.reach("run:page-committed");
     const end = endOfCommit(committed);
     if (end !== null) return end;
     cursor = next ?? again;

@@ -35,6 +35,7 @@ export async function receiveFailedMessage(service: Service, request: Request): 
     const known = await service.guards.findSlots([job]);
     if (isAway(known)) return answer(200, { outcome: "left_to_reconcile" });
     const again = await service.store.republishFailed({ ...job, maxAttempts: limits.jobMaxAttempts });
+    await service.reach("callback:handed-out");
     service.logger.warn(
       { ...job, status: failed.status, dlqId: failed.dlqId, outcome: again.outcome },
       "QStash gave up a delivery",

@@ -116,6 +116,7 @@ async function listUsers(service: Service, timeLeft: () => boolean, signal: Abor
     }
     if (listing.kind === "no_budget" || signal.aborted) break;
     await service.store.markListed({ userId: user.userId });
+    await service.reach("reconcile:marked");
     if (listing.kind === "failed" && listing.failure.kind === "throttled") break;
   }
   return listed;

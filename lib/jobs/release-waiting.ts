@@ -12,6 +12,7 @@ export async function releaseWaiting(service: Service, request: { userId?: strin
     spacingMs: service.env.limits.minRunSpacingMs,
     effects: EVENT_EFFECTS,
   });
+  await service.reach("reconcile:waiting-released");
   await publishWithSlots(service, publish);
   return released;
 }

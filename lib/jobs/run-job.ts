@@ -64,11 +64,15 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
   }
 
   // Postgres let a run begin whose lock another one seems to hold: that one is past its lease, or Redis lost track.
-  if (admitted.kind === "held") admitted = await admit(true);
+  if (admitted.kind === "held") {
+    admitted = await admit(true);
+    await service.reach("run:readmitted");
+  }
   if (isAway(admitted) || admitted.kind === "held") return giveBack(service, run, begun);
   if (admitted.kind === "defer") {
     const { waitMs, notBeforeMs, reason } = admitted;
     const deferred = await service.store.defer({ ...job, fence: begun.fence, notBeforeMs });
+    await service.reach("run:deferred");
     service.logger.info({ ...job, waitMs, reason }, "Job deferred");
     return endRun(service, run, {
       outcome: "deferred",
@@ -137,6 +141,7 @@ async function deferBeforeBegin(
 ): Promise<RunOutcome> {
   const { waitMs, reason, reserved, notBeforeMs } = admitted;
   const deferred = await service.store.defer({ ...job, notBeforeMs });
+  await service.reach("run:deferred");
   if (deferred.outcome !== "deferred") {
     const unused = reserved ? [{ jobId: job.jobId, delivery: job.delivery + 1, retried: 0 }] : [];
     await service.guards.giveBackSlots(unused, {
@@ -156,6 +161,7 @@ async function deferBeforeBegin(
 async function giveBack(service: Service, run: Run, begun: Begun): Promise<RunOutcome> {
   const { jobId, workType, accountId } = run.job;
   const given = await service.store.giveBack({ jobId, workType, accountId, fence: begun.fence });
+  await service.reach("run:given-back");
   const publish = given.outcome === "given_back" ? given.publish : null;
   return endRun(service, run, { outcome: "redis_away", began: true, publish });
 }

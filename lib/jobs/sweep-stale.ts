@@ -34,6 +34,7 @@ export type SweepStart = "started" | "already_running" | "not_published";
 export async function startSweep(service: Service): Promise<SweepStart> {
   const sweepId = service.newId();
   const { started } = await service.store.startSweep({ sweepId, guardMs: GUARD_MS });
+  await service.reach("sweep:started");
   if (!started) return "already_running";
   return (await publishPage(service, { sweepId, page: 0, cursor: null }, 0)) ? "started" : "not_published";
 }
@@ -72,6 +73,7 @@ export async function sweepPage(service: Service, message: SweepMessage): Promis
 async function publishPage(service: Service, body: SweepMessage, delayMs: number): Promise<boolean> {
   const message = { path: SWEEP_PATH, body, delayMs, dedupe: `${body.sweepId}-page-${body.page}` };
   const { results, reason } = await service.publisher.publish([message]);
+  await service.reach("sweep:page-published");
   if (results[0] === "published") return true;
   service.logger.error(
     { sweepId: body.sweepId, page: body.page, reason },

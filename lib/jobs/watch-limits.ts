@@ -42,6 +42,7 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
       accountCooldownMs: throttled?.scope === "account" ? throttled.retryAfterMs : 0,
       counts: {},
     });
+    await service.reach("run:limits-told");
     return answer;
   }
 

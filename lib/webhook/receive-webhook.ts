@@ -81,6 +81,7 @@ async function take(
     if (!(error instanceof StoreError)) throw error;
     logger.error({ ...about(event), error }, "The event could not be made durable; asking for it again");
     if (!isAway(claimed)) await guards.releaseWebhook(claim);
+    await service.reach("intake:claims-released");
     return answer(
       503,
       { error: "The event could not be stored. Send it again." },
@@ -118,6 +119,7 @@ async function verifyCoalesced(
   claim: { webhookId: string; nonce: string },
 ): Promise<void> {
   try {
+    await service.reach("intake:answered");
     const accepted = await service.store.acceptEvent({ ...row, spacingMs: service.env.limits.minRunSpacingMs });
     await service.reach("intake:verified");
     if (accepted.publish.length === 0) return;
@@ -128,6 +130,7 @@ async function verifyCoalesced(
       publish: accepted.publish,
       counts: {},
     });
+    await service.reach("intake:verify-settled");
     await publishJobs(service, accepted.publish, settled);
   } catch (error) {
     service.logger.error({ ...about(event), error }, "The row of a coalesced event could not be written");
