@@ -40,8 +40,13 @@ export async function listUser(
     connections,
     accounts,
   });
+  await service.reach("reconcile:user-listed");
   const bulk = await acceptBulk(service, "reconcile", behind);
-  if (!isAway(bulk)) await publishJobs(service, bulk.publish, bulk.waits);
+  if (!isAway(bulk)) {
+    await publishJobs(service, bulk.publish, bulk.waits);
+    await service.store.markListed({ userId: user.userId });
+    await service.reach("reconcile:marked");
+  }
   return {
     kind: "listed",
     connections: connections.length,

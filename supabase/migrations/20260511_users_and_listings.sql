@@ -54,7 +54,8 @@ language sql stable security invoker set search_path = '' as $$
     order by due.user_id, due.rank) d;
 $$;
 
--- A listing attempt that failed counts too: the provider is not asked again the same day for the same user.
+-- A listing is done when the jobs of what it found are accepted, not before: one that breaks off in between is made again.
+-- An attempt that failed counts too: the provider is not asked again the same day for the same user. {userId} -> {}
 create function public.snaptrade_mark_listed(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 begin
@@ -108,6 +109,5 @@ begin
     ) as t (work_type, is_behind)
     where t.is_behind and public.snaptrade_is_idle(t.work_type, a.account_id)
       and not public.snaptrade_account_is_gone(a.account_id)) b;
-  perform public.snaptrade_mark_listed(request);
   return jsonb_build_object('behind', coalesce(v_behind, '[]'));
 end $$;
