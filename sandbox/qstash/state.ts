@@ -16,6 +16,8 @@ export type QStashState = {
   deliveriesByPath: Record<string, number>;
   /** Messages that wait for their delay or their retry. */
   pending: number;
+  /** Until the first of those is due, in emulated milliseconds; null: none waits. */
+  nextDueInMs: number | null;
   /** Messages on a wait list or in a queue. */
   waiting: number;
   /** Calls to destinations under way. */
@@ -58,10 +60,16 @@ export function readState({ broker, counter, faults, clockMs, timeScale }: State
     deliveries: broker.deliveries.all.map((delivery) => ({ ...delivery })),
     deliveriesByPath: { ...broker.deliveries.byPath },
     ...broker.counts(),
+    nextDueInMs: nextDueInMs(broker, clockMs),
     dlq: broker.deadLetters.size,
     flowControl: broker.flow.list(),
     faults,
     clockMs,
     timeScale,
   };
+}
+
+function nextDueInMs(broker: Broker, clockMs: number): number | null {
+  const ahead = broker.messages().flatMap(({ notBefore }) => (notBefore > clockMs ? [notBefore - clockMs] : []));
+  return ahead.length === 0 ? null : Math.min(...ahead);
 }

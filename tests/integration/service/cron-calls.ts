@@ -107,7 +107,7 @@ export function ago(ms: number): Date {
 }
 
 /** Time goes on, for Redis's clock and for every time that stands in a row. */
-export async function timePasses(driver: Driver, ms: number): Promise<void> {
+export async function timePasses(driver: Pick<Driver, "sql" | "stepRedisClock">, ms: number): Promise<void> {
   const { sql } = driver;
   const by = sql`make_interval(secs => ${ms / 1000})`;
   driver.stepRedisClock(ms);
