@@ -1,0 +1,33 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { SETTING_NAMES } from "@/lib/env";
+
+const STATIC = ".next/static";
+
+/** What belongs to the server alone: settings' names and values, the names of what it calls. */
+const OF_THE_SERVER = [
+  ...SETTING_NAMES.filter((name) => name !== "APP_URL"),
+  "snaptrade_accept_event",
+  "snaptrade:webhook:",
+  "api.snaptrade.com",
+  "sandbox-consumer-key",
+  "sb_secret_",
+  "Upstash-Signature",
+  "upstash-signature",
+];
+
+describe.runIf(existsSync(".next/BUILD_ID"))("the build that is there", () => {
+  test("serves nothing of the server's to browsers: no setting, no secret, no key, no code of ours", () => {
+    const files = readdirSync(STATIC, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    expect(files.length).toBeGreaterThan(0);
+    const values = SETTING_NAMES.flatMap((name) => process.env[name] ?? []).filter((value) => value.length > 7);
+    const found = files.flatMap(({ parentPath, name }) => {
+      const text = readFileSync(path.join(parentPath, name), "utf8");
+      return [...OF_THE_SERVER, ...values]
+        .filter((secret) => text.includes(secret))
+        .map((secret) => `${secret} in ${name}`);
+    });
+    expect(found).toEqual([]);
+  });
+});
