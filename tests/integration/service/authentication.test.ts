@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -102,11 +102,10 @@ async function refused(path: Path, attempts: Record<string, { headers: Record<st
   ).toEqual([]);
 }
 
-test("every route on disk is listed here, with who may call it", async () => {
-  const files = readdirSync("app/api", { recursive: true, encoding: "utf8" }).filter((file) =>
-    /route\.\w+$/.test(file),
-  );
-  expect(files.map((file) => `/api/${file.replace(/\/route\.ts$/, "")}`).sort()).toEqual([...PATHS].sort());
+test("every route on disk, wherever it stands, is listed here with who may call it", async () => {
+  const files = readdirSync("app", { recursive: true, encoding: "utf8" }).filter((file) => /route\.\w+$/.test(file));
+  expect(files.map((file) => `/${file.replace(/\/route\.ts$/, "")}`).sort()).toEqual([...PATHS].sort());
+  expect(["pages", "src", "proxy.ts", "middleware.ts"].filter((other) => existsSync(other))).toEqual([]);
 });
 
 test.each(PATHS)("%s answers one method, under Node, never from a cache, within its stated time", async (path) => {
