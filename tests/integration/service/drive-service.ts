@@ -62,7 +62,8 @@ export async function driveService(
 
   let ahead = 0;
   const guards = guardContext(service.env, service.logger, REDIS_TIMEOUT_MS);
-  service.guards = createGuards({ ...guards, clock: () => Date.now() + ahead });
+  const redisClock = () => Date.now() + ahead;
+  service.guards = createGuards({ ...guards, clock: redisClock });
   const published = recordPublishes(service);
   const { currentSigningKey: current, nextSigningKey: next } = service.env.qstash;
   const signer = new Signer({ current, next });
@@ -97,6 +98,7 @@ export async function driveService(
     stepRedisClock(ms: number) {
       ahead += ms;
     },
+    redisClock,
     /** An account that no other test of the file uses. The one with 2,300 transactions is left to who names it. */
     nextAccount(): string {
       taken += taken === 2 ? 2 : 1;
