@@ -70,11 +70,14 @@ function parseUrl(given: string): URL | null {
   return isHttp && parsed.username === "" && parsed.password === "" ? parsed : null;
 }
 
+/** The longest that Postgres's dates and Redis's lifetimes surely take. */
+const LONGEST = "10000d";
+
 /** In milliseconds; the unit is required, because a bare number has been read as the wrong one too often. */
 export function duration(minimum: "1ms" | "1s" = "1ms") {
-  return reader(`a duration with its unit, such as 90s, 30m or 24h, at least ${minimum}`, (given) => {
+  return reader(`a duration with its unit, such as 90s, 30m or 24h, from ${minimum} to ${LONGEST}`, (given) => {
     const value = isDuration(given) ? Math.round(ms(given)) : Number.NaN;
-    return value >= ms(minimum) && Number.isSafeInteger(value) ? value : null;
+    return value >= ms(minimum) && value <= ms(LONGEST) ? value : null;
   });
 }
 

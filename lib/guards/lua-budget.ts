@@ -1,15 +1,18 @@
 /**
  * The shared part of every script that touches the budget (I5, I6). Times are milliseconds.
  *
- * GCRA: `tat` is the theoretical time of the next call. A reservation of n calls starts at `tat` (or up to `burst` before
- * now) and moves it by n calls. Why the burst is smaller than 5 % of the limit: a slot counts up to `late` after its time,
- * and its calls come together; both let a window hold more than the pointer moves in it. That much is taken off, so that
- * share + 5 % stays the ceiling as the provider counts (below a limit of about 100 a single job is more than the 5 %).
- * After a flush `tat` is now: no burst, for nobody knows what was used before.
+ * GCRA: `tat` is the theoretical time of the next call. A reservation of n calls starts at `tat`, or now, and moves it by n
+ * calls. Share + 5 % is the ceiling as the provider counts, and nothing is left of the 5 % for a burst: a slot counts up to
+ * `late` after its time, and its calls come together, so a window can hold that much more than the pointer moves in it.
+ * What remains, `slack`, is how far a slot may reach into a slot of later. (Below a limit of about 100 a single job is more
+ * than the 5 %.) After a flush `tat` is now.
  *
  * A job that is due later than the next free time (spacing, a failure's delay, an account's cooldown) gets its slot at its
- * due time, up to a window ahead. Such slots stand in blocks before the pointer, each block from a whole second on, and
- * the pointer jumps over them: no two slots ever overlap, nothing between them is lost but what is too short for a slot.
+ * due time, up to a window ahead. Such slots stand in blocks before the pointer, each block from a whole second on; the
+ * pointer flows around them, and only a gap that is too short for the beginning of a slot is lost.
+ *
+ * `pace` is a second pointer, of the calls of runs that were really admitted. It tells what a slot that is too late may
+ * still use, and where to begin when the limit changes.
  *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
@@ -22,31 +25,39 @@ if not now then
 end
 local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 local late = window / 30
-local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead')
+local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead', 'pace')
 local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
 local limit = tonumber(ARGV[2])
 if seen and seen < limit then limit = seen end
 local perCall = window / (limit * share)
 -- The most calls of one slot: holdings with its account, or a few pages.
 local most = math.max(4, math.floor(limit * 0.0125))
-local burst = math.max(0, 0.05 * window / share - late - most * perCall)
+local slack = math.max(0, 0.05 * window / share - late - most * perCall)
 local function text(n) return string.format('%.3f', n) end
+
+local pace = math.max(tonumber(stored[7] or '0'), now)
+local function spend(calls)
+  pace = pace + calls * perCall
+  redis.call('HSET', BUDGET, 'pace', text(pace))
+end
 
 -- A changed limit voids the slots handed out: they were cut for another one.
 local rate = text(perCall)
 if stored[5] ~= rate then
   if stored[5] then
     gen = gen + 1
-    tat = now
+    tat = pace
+    redis.call('HSET', BUDGET, 'tat', text(tat))
     redis.call('HDEL', BUDGET, 'ahead')
     stored[6] = false
   end
   redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
 end
--- Slots of later, as blocks {from, to} in order; those that the pointer has passed, or will never look at again, go.
+-- Slots of later, as blocks {from, to} in order. Those that the pointer has passed stay until their time: a reservation
+-- that is given back moves it behind them again.
 local ahead = {}
 for from, to in string.gmatch(stored[6] or '', '([%d.]+)-([%d.]+)') do
-  if tonumber(to) > math.max(tat or 0, now - burst) then ahead[#ahead + 1] = {tonumber(from), tonumber(to)} end
+  if tonumber(to) > now then ahead[#ahead + 1] = {tonumber(from), tonumber(to)} end
 end
 if not tat then tat = now end
 local cooldown = tonumber(redis.call('GET', COOLDOWN) or '0')
@@ -85,12 +96,21 @@ local function gap(at, length)
   return at, behind
 end
 
+-- Where "length" of free time ends that begins at "at".
+local function ends(at, length)
+  local to = at + length
+  for _, block in ipairs(ahead) do
+    if block[2] > at and block[1] < to then to = to + block[2] - block[1] end
+  end
+  return to
+end
+
 -- The time at which n calls would be free, and how many of them one slot may hold.
 local function nextFree(n)
-  local base, calls = math.max(tat, now - burst), math.min(n, most)
+  local base, calls = math.max(tat, now), math.min(n, most)
   if hold > now then base = math.max(base, hold) end
   if cooldown > now then base = math.max(base, cooldown) end
-  return gap(base, calls * perCall), calls
+  return gap(base, math.max(perCall, calls * perCall - slack)), calls
 end
 
 -- A slot at the whole second after its due time, or behind the slots that stand there.
@@ -117,7 +137,7 @@ local function reserve(slot, n, notBefore)
   local base, calls = nextFree(n)
   if notBefore > now + window then return notBefore, 0, false end
   if notBefore > math.max(base, now) then return reserveAhead(slot, calls, notBefore) end
-  local after = base + calls * perCall
+  local after = ends(base, calls * perCall)
   keep(slot, math.max(base, now), calls, tat, after)
   move(after)
   return math.max(base, now), calls, true

@@ -99,11 +99,16 @@ end
 local reserved = false
 if not at or at < now - late then
   local base = nextFree(tonumber(ARGV[8]))
-  if base > now then
-    return defer(reserve(KEYS[7], tonumber(ARGV[8]), 0), 'budget', true, now)
+  if base <= now then
+    at, calls, reserved = reserve(KEYS[6], tonumber(ARGV[8]), 0)
+  elseif not at or pace > now then
+    local free, _, fresh = reserve(KEYS[7], tonumber(ARGV[8]), 0)
+    return defer(free, 'budget', fresh, now)
   end
-  at, calls, reserved = reserve(KEYS[6], tonumber(ARGV[8]), 0)
+  -- Else its own slot, too late to count by itself: others have left their calls unused, and so the budget is not lost
+  -- where every delivery comes late.
 end
+spend(calls)
 redis.call('SET', KEYS[5], ARGV[5] .. ':' .. string.format('%.0f', now + tonumber(ARGV[6])), 'EX', ARGV[7])
 return {'go', tostring(calls), tostring(limit), reserved and '1' or '0'}
 `;
@@ -115,7 +120,8 @@ export const LUA_UNQUEUE = `return redis.call('DEL', KEYS[1])`;
 export const LUA_RESERVE_NOW = `${LUA_BUDGET}
 local base, calls = nextFree(tonumber(ARGV[5]))
 if base > now then return 0 end
-move(base + calls * perCall)
+move(ends(base, calls * perCall))
+spend(calls)
 return calls
 `;
 
@@ -189,7 +195,7 @@ if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= seen then
   local configured, force = tonumber(ARGV[2]), tonumber(ARGV[5])
   local fresh = text(window / (math.min(configured, force) * share))
   if fresh ~= rate then
-    redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(now))
+    redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(pace))
     redis.call('HDEL', BUDGET, 'ahead')
   end
 end
@@ -213,6 +219,6 @@ export const LUA_CLAIM_ALERT = `return redis.call('SET', KEYS[1], 'raised', 'NX'
 
 /** For health and metrics. KEYS budget, cooldown, metrics. Returns {cooldownMs, used ratio, metrics flat}. */
 export const LUA_READ = `${LUA_BUDGET}
-local ahead = math.max(0, math.min(window, tat - now + burst))
+local ahead = math.max(0, math.min(window, tat - now))
 return {whole(cooldown - now), text(ahead / window), redis.call('HGETALL', KEYS[3])}
 `;

@@ -18,8 +18,8 @@ export type Reading = {
 /**
  * Reads the three parts one after another (a 429 stops the next call) and gives on what is good. No fault of the provider
  * becomes an empty part (I7): a part is there only if its answer was complete and valid, and none is while the account
- * says that its holdings are unavailable or were never synced. Positions that came empty where some are stored are
- * believed only after the account's own flags were read.
+ * says that its holdings are unavailable or were never synced. Balances or positions that came empty where some are stored
+ * are believed only after the account's own flags were read.
  */
 export async function readHoldings(service: Service, reading: Reading): Promise<ReadEnd> {
   const { provider } = service;
@@ -49,24 +49,25 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   const holdings: NonNullable<Parts["holdings"]> = {};
   parts.holdings = holdings;
   const balances = await read("balances", () => provider.readBalances(user, accountId, signal));
-  if (balances !== null) holdings.balances = balances;
+  const balancesDoubted = isDoubted(balances, begun.storedBalances);
+  if (balances !== null && !balancesDoubted) holdings.balances = balances;
   if (stopped()) return ended();
   const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
+  const positionsDoubted = isDoubted(positions?.positions ?? null, begun.storedPositions);
+  if (positions !== null && !positionsDoubted) holdings.positions = positions;
   if (stopped()) return ended();
-  if (positions !== null) {
-    const doubtful = positions.positions.length === 0 && begun.storedPositions && !begun.readsAccount;
-    if (doubtful) {
-      // This call and the orders.
-      if (!(await mayCall(service, reading, 2))) {
-        return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
-      }
-      const account = await read("account", () => provider.readAccount(user, accountId, signal));
-      if (stopped()) return ended();
-      if (account !== null) parts.account = account;
-      if (account !== null && !isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
-      if (account !== null) holdings.positions = positions;
-    } else {
-      holdings.positions = positions;
+  if (balancesDoubted || positionsDoubted) {
+    // This call and the orders.
+    if (!(await mayCall(service, reading, 2))) {
+      return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
+    }
+    const account = await read("account", () => provider.readAccount(user, accountId, signal));
+    if (stopped()) return ended();
+    if (account !== null) {
+      parts.account = account;
+      if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
+      if (balances !== null) holdings.balances = balances;
+      if (positions !== null) holdings.positions = positions;
     }
   }
   const orders = await read("orders", () => provider.readOrders(user, accountId, signal));
@@ -77,6 +78,10 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
     failures.pop();
   }
   return failures.length > 0 ? ended() : { kind: "read", parts };
+
+  function isDoubted(list: readonly unknown[] | null, isStored: boolean): boolean {
+    return list?.length === 0 && isStored && !begun.readsAccount;
+  }
 
   /** The gravest failure decides: one that stopped the reading, else the first. */
   function ended(): ReadEnd {

@@ -57,7 +57,8 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
     if (begun.outcome === "dead") reportDead(service, job, "the last attempt did not end within its lease");
     return endRun(service, run, {
       outcome,
-      began: false,
+      // A job that is closed must not stand behind the queued key: it covers no event any more.
+      began: outcome === "gone" || outcome === "dead",
       publish: begun.outcome === "dead" ? begun.publish : null,
       unused: reserved ? { jobId: job.jobId, delivery: job.delivery, retried } : null,
     });

@@ -51,6 +51,7 @@ const begun = z.object({
   secretCiphertext: z.string().nullable(),
   readsAccount: z.boolean(),
   calls: z.number().int(),
+  storedBalances: z.boolean(),
   storedPositions: z.boolean(),
   failedParts: z.array(z.string()),
   watermark: z.string().nullable(),

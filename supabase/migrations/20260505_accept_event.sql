@@ -1,5 +1,11 @@
 -- Intake: one authentic event becomes durable, in one call (I1, I2).
 
+-- Closed by a 404 alone, not by an event: what shows it again may bring it back.
+create function public.snaptrade_is_missing(p_account public.snaptrade_accounts) returns boolean
+language sql immutable security invoker set search_path = '' as $$
+  select p_account.removed_at is not null and p_account.state_at is distinct from p_account.removed_at;
+$$;
+
 -- Which keys an event reaches, by reading alone: {route: 'jobs', keys}, 'waiting', 'ignored' or 'state'.
 -- The account id alone routes an account event; a connection or user id that differs is reported, not obeyed.
 create function public.snaptrade_route_event(p_event jsonb) returns jsonb
@@ -23,7 +29,7 @@ begin
         or coalesce(v_account.user_id <> p_event ->> 'userId', false);
       if exists (select from public.snaptrade_users u where u.user_id = v_account.user_id and u.deleted_at is not null)
         or (v_account.removed_at is not null and not (p_event #>> '{effect,change}' = 'account_available'
-          and (p_event ->> 'eventTimestamp')::timestamptz > coalesce(v_account.state_at, v_account.removed_at))) then
+          and (p_event ->> 'eventTimestamp')::timestamptz > greatest(v_account.state_at, v_account.removed_at))) then
         return jsonb_build_object('route', 'ignored', 'differs', v_differs);
       end if;
     else
@@ -37,7 +43,8 @@ begin
   else
     select array_agg(a.account_id) into v_accounts from public.snaptrade_accounts a
     join public.snaptrade_users u on u.user_id = a.user_id and u.deleted_at is null
-    where a.connection_id = p_event ->> 'connectionId' and a.removed_at is null;
+    where a.connection_id = p_event ->> 'connectionId' and (a.removed_at is null
+      or public.snaptrade_is_missing(a) and a.removed_at < (p_event ->> 'eventTimestamp')::timestamptz);
     if v_accounts is null then
       return jsonb_build_object('route', 'waiting');
     end if;
@@ -77,6 +84,8 @@ begin
     when 'connection_enabled' then
       update public.snaptrade_connections set disabled = false, removed_at = null, state_at = v_at
       where connection_id = v_connection and (state_at is null or state_at <= v_at);
+      update public.snaptrade_accounts a set removed_at = null
+      where a.connection_id = v_connection and public.snaptrade_is_missing(a) and a.removed_at < v_at;
     when 'connection_disabled' then
       update public.snaptrade_connections set disabled = true, state_at = v_at
       where connection_id = v_connection and (state_at is null or state_at < v_at);

@@ -2,7 +2,7 @@
 -- a Redis lock may be lost or late, this row may not.
 
 -- begin: {jobId, workType, accountId, delivery, messageId, leaseMs, maxAttempts}
--- -> {outcome: 'begun', fence, tookOver, userId, secretCiphertext, readsAccount, calls, storedPositions, failedParts,
+-- -> {outcome: 'begun', fence, tookOver, userId, secretCiphertext, readsAccount, calls, storedBalances, storedPositions, failedParts,
 --     watermark, cursor, pages}
 --  | {outcome: 'overtaken' | 'already_active' | 'gone' | 'unknown'}
 --  | {outcome: 'dead', publish}: the ended lease was the last attempt
@@ -64,6 +64,8 @@ begin
     'userId', v_account.user_id,
     'secretCiphertext', (select u.secret_ciphertext from public.snaptrade_users u where u.user_id = v_account.user_id),
     'readsAccount', v_reads_account, 'calls', public.snaptrade_calls(v_type, v_account_id),
+    'storedBalances', v_type = 'holdings'
+      and exists (select from public.snaptrade_balances b where b.account_id = v_account_id),
     'storedPositions', v_type = 'holdings'
       and exists (select from public.snaptrade_positions p where p.account_id = v_account_id),
     'failedParts', to_jsonb(v_account.failed_parts), 'watermark', v_account.transactions_watermark,

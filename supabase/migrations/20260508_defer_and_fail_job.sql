@@ -82,6 +82,8 @@ begin
 end $$;
 
 -- close: the provider no longer knows the account (404). Its queued jobs close too. {..., fence} -> {outcome}
+-- state_at stays: only an event says that an account was removed. What a 404 alone says, a later listing that shows the
+-- account, or a repaired connection, takes back (snaptrade_is_missing).
 create function public.snaptrade_close_job(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
@@ -91,8 +93,7 @@ begin
   if v_job.id is null then
     return jsonb_build_object('outcome', 'fenced');
   end if;
-  update public.snaptrade_accounts set removed_at = coalesce(removed_at, v_job.started_at),
-    state_at = greatest(state_at, v_job.started_at)
+  update public.snaptrade_accounts set removed_at = coalesce(removed_at, v_job.started_at)
   where account_id = v_job.account_id;
   perform public.snaptrade_close_key(v_job.work_type, v_job.account_id);
   return jsonb_build_object('outcome', 'gone');

@@ -91,6 +91,8 @@ begin
     institution_account_id = coalesce(excluded.institution_account_id, a.institution_account_id),
     connection_id = coalesce(a.connection_id, excluded.connection_id), detail_read_at = excluded.detail_read_at,
     transactions_ready = excluded.transactions_ready,
+    removed_at = case when public.snaptrade_is_missing(a) and a.removed_at < (request ->> 'readAt')::timestamptz
+      then null else a.removed_at end,
     -- A holdings sync upstream that is newer than the reported failure has made the failed parts good.
     failed_parts = case when a.failed_parts_at < (select (w ->> 'holdingsLastSuccessfulSync')::timestamptz
       from jsonb_array_elements(request -> 'accounts') w where w ->> 'accountId' = a.account_id) then '{}' else a.failed_parts end

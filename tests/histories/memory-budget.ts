@@ -18,7 +18,8 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   const limit = Math.min(Number(args[1]), seen === undefined ? Number.POSITIVE_INFINITY : Number(seen));
   const perCall = window / (limit * share);
   const most = Math.max(4, Math.floor(limit * 0.0125));
-  const burst = Math.max(0, (0.05 * window) / share - late - most * perCall);
+  const slack = Math.max(0, (0.05 * window) / share - late - most * perCall);
+  let pace = Math.max(Number(stored.get("pace") ?? 0), now);
   const hold = Number(stored.get("hold") ?? 0);
   const cooldown = Number(redis.get(cooldownKey) ?? 0);
   const rate = perCall.toFixed(3);
@@ -28,17 +29,22 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   if (stored.get("rate") !== rate) {
     if (stored.has("rate")) {
       gen += 1;
-      tat = now;
+      tat = pace;
+      stored.set("tat", pace.toFixed(3));
       stored.delete("ahead");
     }
     stored.set("rate", rate).set("gen", String(gen));
   }
   const blocks = (stored.get("ahead") ?? "").split(" ").filter(Boolean).map(readBlock);
-  const ahead = blocks.filter(({ to }) => to > Math.max(kept === undefined ? 0 : tat, now - burst));
+  const ahead = blocks.filter(({ to }) => to > now);
 
   function move(to: number): void {
     tat = to;
     stored.set("tat", to.toFixed(3));
+  }
+  function spend(calls: number): void {
+    pace += calls * perCall;
+    stored.set("pace", pace.toFixed(3));
   }
   function find(slot: string): { at: number; calls: number; value: string } | null {
     const value = redis.get(slot);
@@ -56,10 +62,15 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     }
     return found;
   }
+  function ends(at: number, length: number): number {
+    let to = at + length;
+    for (const block of ahead) if (block.to > at && block.from < to) to += block.to - block.from;
+    return to;
+  }
   function nextFree(n: number): { base: number; calls: number } {
     const calls = Math.min(n, most);
-    const base = Math.max(tat, now - burst, hold > now ? hold : 0, cooldown > now ? cooldown : 0);
-    return { base: gap(base, calls * perCall).at, calls };
+    const base = Math.max(tat, now, hold > now ? hold : 0, cooldown > now ? cooldown : 0);
+    return { base: gap(base, Math.max(perCall, calls * perCall - slack)).at, calls };
   }
   function keep(slot: string, at: number, calls: number, before: number, after: number): void {
     const value = `${at.toFixed(0)}:${calls}:${gen}:${before.toFixed(3)}:${after.toFixed(3)}`;
@@ -82,7 +93,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     const at = Math.max(base, now);
     if (notBefore > now + window) return { at: notBefore, calls: 0, reserved: false };
     if (notBefore > at) return { at: reserveAhead(slot, calls, notBefore), calls, reserved: true };
-    const after = base + calls * perCall;
+    const after = ends(base, calls * perCall);
     keep(slot, at, calls, tat, after);
     move(after);
     return { at, calls, reserved: true };
@@ -115,6 +126,9 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     hold,
     cooldown,
     move,
+    spend,
+    ends,
+    pace: () => pace,
     find,
     nextFree,
     reserve,

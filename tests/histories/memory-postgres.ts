@@ -1,7 +1,7 @@
 import type { Publishable, SyncKey } from "@/lib/domain";
 import type { AcceptEventAnswer } from "@/lib/store/answers";
 import type { EventRow, Store } from "@/lib/store/store";
-import { byKey, type MemoryJob, MemoryTables } from "@/tests/histories/memory-tables";
+import { byKey, type MemoryAccount, type MemoryJob, MemoryTables } from "@/tests/histories/memory-tables";
 
 type Pull = "none" | "event" | "at_once";
 type Accepted = { jobId: string; isNew: boolean; dueInMs: number; publish: Publishable | null };
@@ -34,7 +34,6 @@ export class MemoryPostgres extends MemoryTables {
         if (job === undefined) return { outcome: "fenced" };
         const account = this.account(job);
         account.removedAt ??= job.startedAt;
-        account.stateAt = Math.max(account.stateAt ?? 0, job.startedAt);
         this.closeKey(job);
         return { outcome: "gone" };
       },
@@ -109,12 +108,17 @@ export class MemoryPostgres extends MemoryTables {
     const at = Date.parse(event.eventTimestamp);
     const account = this.accounts.get(event.accountId ?? "");
     if (effect.kind === "account" && account !== undefined && account.removedAt !== null) {
-      const comesBack = effect.change === "account_available" && at > (account.stateAt ?? account.removedAt);
+      const comesBack = effect.change === "account_available" && at > Math.max(account.stateAt ?? 0, account.removedAt);
       if (!comesBack) return { outcome: "ignored", jobIds: [], publish: [], differs: false, queued: null };
     }
     const connection = this.connections.get(event.connectionId ?? "");
     if (effect.change === "connection_enabled" && connection && at >= (connection.stateAt ?? 0)) {
       Object.assign(connection, { disabled: false, stateAt: at });
+    }
+    if (effect.change === "connection_enabled") {
+      for (const missing of this.accounts.values()) {
+        if (missing.connectionId === event.connectionId && isMissing(missing, at)) missing.removedAt = null;
+      }
     }
     if (effect.change === "connection_disabled" && connection && at > (connection.stateAt ?? 0)) {
       Object.assign(connection, { disabled: true, stateAt: at });
@@ -233,6 +237,7 @@ export class MemoryPostgres extends MemoryTables {
       secretCiphertext: this.secretCiphertext,
       readsAccount,
       calls: this.calls(job),
+      storedBalances: job.workType === "holdings" && (account.holdings.balances?.length ?? 0) > 0,
       storedPositions: job.workType === "holdings" && (account.holdings.positions?.positions.length ?? 0) > 0,
       failedParts: [],
       watermark: account.watermark,
@@ -364,4 +369,9 @@ export class MemoryPostgres extends MemoryTables {
     }
     return answer;
   }
+}
+
+/** Closed by a 404 alone, before that time. */
+function isMissing({ removedAt, stateAt }: MemoryAccount, at: number): boolean {
+  return removedAt !== null && removedAt !== stateAt && removedAt < at;
 }

@@ -133,7 +133,8 @@ const SCRIPTS = new Map<string, Script>([
       const budget = openBudget(redis, keys, args);
       const { base, calls } = budget.nextFree(Number(args[4]));
       if (base > budget.now) return 0;
-      budget.move(base + calls * (budget.window / (budget.limit * budget.share)));
+      budget.move(budget.ends(base, calls * (budget.window / (budget.limit * budget.share))));
+      budget.spend(calls);
       return calls;
     },
   ],
@@ -226,11 +227,14 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   }
   let go = { calls: found?.calls ?? 0, reserved: false };
   if (found === null || found.at < now - budget.late) {
-    if (budget.nextFree(Number(calls)).base > now) {
-      return defer(budget.reserve(next, Number(calls), 0).at, "budget", true, now);
+    if (budget.nextFree(Number(calls)).base <= now) {
+      go = budget.reserve(slot, Number(calls), 0);
+    } else if (found === null || budget.pace() > now) {
+      const { at, reserved } = budget.reserve(next, Number(calls), 0);
+      return defer(at, "budget", reserved, now);
     }
-    go = budget.reserve(slot, Number(calls), 0);
   }
+  budget.spend(go.calls);
   redis.set(lock, `${token}:${(now + Number(lease)).toFixed(0)}`, seconds(lockTtl));
   return ["go", String(go.calls), String(budget.limit), go.reserved ? "1" : "0"];
 }
@@ -246,7 +250,7 @@ function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {
       stored
         .set("rate", fresh)
         .set("gen", String(budget.gen + 1))
-        .set("tat", now.toFixed(3));
+        .set("tat", budget.pace().toFixed(3));
       stored.delete("ahead");
     }
   }

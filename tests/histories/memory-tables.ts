@@ -197,7 +197,7 @@ export class MemoryTables {
   }
 }
 
-export function sameKey(a: SyncKey, b: SyncKey): boolean {
+function sameKey(a: SyncKey, b: SyncKey): boolean {
   return a.workType === b.workType && a.accountId === b.accountId;
 }
 export function byKey(a: SyncKey, b: SyncKey): number {

@@ -144,7 +144,7 @@ test.each<[string, EnvSource, RegExp]>([
   [
     "a claim of less than a second",
     { SNAPTRADE_ACCOUNT_LOCK_TTL: "900ms" },
-    /^SNAPTRADE_ACCOUNT_LOCK_TTL is .*at least 1s/,
+    /^SNAPTRADE_ACCOUNT_LOCK_TTL is .*from 1s/,
   ],
   [
     "no parallelism",

@@ -163,6 +163,14 @@ test("a queued key that names a job which is no longer queued costs no update: a
   expect(await driver.deliver(row?.job_ids[0])).toMatchObject({ outcome: "done" });
 });
 
+test("a job that its delivery finds gone leaves no queued key behind: the next event does not stand on it", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const { jobId } = await driver.event(HOLDINGS, account);
+  await driver.event("ACCOUNT_REMOVED", account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "gone" });
+  expect(await driver.redis("GET", `snaptrade:account:queued:holdings:${account}`)).toBeNull();
+});
+
 test("a pending claim of somebody else proves nothing: the event is accepted", async () => {
   const account = await driver.synced(driver.nextAccount());
   const webhookId = randomUUID();

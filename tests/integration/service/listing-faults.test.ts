@@ -99,11 +99,11 @@ test("a list with an account twice is stored all the same", async () => {
   expect(jobsPublished(driver)).toHaveLength(4);
 });
 
-test("I7: an empty list removes nothing, and a removed account stays removed", async () => {
+test("I7: an empty list removes nothing, and an account that an event removed stays removed", async () => {
   await driver.event(HOLDINGS, "acct-0000");
   await driver.event(HOLDINGS, "acct-0001");
   await driver.sql`delete from snaptrade_sync_jobs`;
-  await driver.sql`update snaptrade_accounts set removed_at = now() where account_id = 'acct-0001'`;
+  await driver.sql`update snaptrade_accounts set removed_at = now(), state_at = now() where account_id = 'acct-0001'`;
   const rows = () =>
     driver.sql`select account_id, removed_at is null as here from snaptrade_accounts where user_id = 'user-0000' order by 1`;
   const before = await rows();
@@ -118,6 +118,32 @@ test("I7: an empty list removes nothing, and a removed account stays removed", a
   expect(await reconcileTick(driver)).toMatchObject({ listed: 1 });
   expect(await rows()).toEqual(before);
 });
+
+test.each(["a later list that shows it", "its connection's repair"])(
+  "I7: an account that a wrong 404 closed comes back with %s",
+  async (how) => {
+    await driver.sql`delete from snaptrade_users where user_id = 'user-0001'`;
+    await driver.synced("acct-0000");
+    await driver.fault({ accountId: "acct-0000" }, { status: 404, body: { detail: "Not found." } });
+    const { jobId } = await driver.event(HOLDINGS, "acct-0000");
+    driver.stepRedisClock(10_000);
+    expect(await driver.deliver(jobId)).toMatchObject({ outcome: "gone" });
+    expect(await driver.event(HOLDINGS, "acct-0000")).toMatchObject({ outcome: "ignored" });
+    if (how.startsWith("its")) {
+      expect(await driver.event("CONNECTION_FIXED", "acct-0000")).toMatchObject({ outcome: "accepted" });
+    } else {
+      await timePasses(driver, DAY_MS);
+      await driver.sql`update snaptrade_accounts set removed_at = removed_at - interval '1 day'`;
+      expect(await reconcileTick(driver)).toMatchObject({ listed: 1 });
+    }
+    expect((await driver.event(HOLDINGS, "acct-0000")).outcome).not.toBe("ignored");
+    const open = (await driver.jobs("acct-0000")).find(
+      (job) => job.work_type === "holdings" && job.status === "queued",
+    );
+    driver.stepRedisClock(10_000);
+    expect(await driver.deliverWhenDue(open?.id)).toMatchObject({ outcome: "done" });
+  },
+);
 
 test("a connection that broke without a webhook is disabled, and a repaired one is read again", async () => {
   await driver.sql`delete from snaptrade_users where user_id = 'user-0001'`;

@@ -57,6 +57,30 @@ test.each([
   expect(run.moved).toBe(false);
 });
 
+const unavailable = { holdings: { initial_sync_completed: true, holdings_unavailable: true } };
+
+test("balances that come empty are no more believed than positions: an account in cash alone keeps them", async () => {
+  const account = driver.nextAccount();
+  await driver.simulate("PUT", `accounts/${account}`, { positions: [] });
+  await driver.synced(account);
+  const before = await storedCounts(driver, account);
+  expect(before.balances).toBeGreaterThan(0);
+  await driver.simulate("PUT", `accounts/${account}`, { balances: [], sync_status: unavailable });
+  const { jobId } = await driver.event(HOLDINGS, account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+});
+
+test("balances that come empty stay out where the run ends at the positions", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  await driver.simulate("PUT", `accounts/${account}`, { balances: [], sync_status: unavailable });
+  await driver.fault({ accountId: account, path: "positions" }, { status: 402 });
+  const { jobId } = await driver.event(HOLDINGS, account);
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "dead" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+});
+
 test("empty positions are not believed while the account itself cannot be read", async () => {
   const account = await driver.synced(driver.nextAccount());
   const before = await storedCounts(driver, account);
