@@ -31,7 +31,7 @@ const command = new Command("sandbox")
   .option("--redis-url <url>", "use this running Redis")
   .option("--database-url <url>", "use this running Postgres; its user must be allowed to create roles")
   .option("--fresh", "seed accounts that were never synced", false)
-  .option("--crons", "call the cron routes on their schedule; otherwise nobody does", false)
+  .option("--crons", "call the cron routes on their schedule; otherwise nobody does, and health says degraded", false)
   .parse();
 
 const { json, portBase, rateLimit, ...rest } = command.opts<Options>();

@@ -29,7 +29,7 @@ export async function ensureBuilt(closers: Closers): Promise<void> {
 }
 
 async function build(closers: Closers): Promise<void> {
-  process.stderr.write("Building the app (next build) ...\n");
+  process.stderr.write("The app: building (next build) ...\n");
   const env: NodeJS.ProcessEnv = { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" };
   const built = spawnTied(process.execPath, [NEXT, "build"], { cwd: PROJECT, env });
   built.stdout.pipe(process.stderr, { end: false });

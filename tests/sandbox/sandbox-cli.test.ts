@@ -1,9 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { stat } from "node:fs/promises";
 import path from "node:path";
+import { promisify } from "node:util";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
+import { decryptSecret } from "@/lib/secrets";
 import { findFreeBase } from "@/sandbox/stack/ports";
 import { listeningPorts, type ProcessRef, processTree, stillRunning } from "@/tests/support/process-tree";
 
@@ -12,6 +16,9 @@ const ACCOUNTS = 8;
 /** Ready within 180 s, the build included. */
 const READY_MS = 180_000;
 const STOP_MS = 15_000;
+/** Of the second sandbox; the quotation mark is for the file that shells read. */
+const SECRETS_KEY = randomBytes(32);
+const CRON_SECRET = "it's the second one";
 
 const readyLine = z.strictObject({
   ready: z.literal(true),
@@ -36,6 +43,8 @@ const readyLine = z.strictObject({
   }),
   cronSecret: z.string(),
   pids: z.strictObject({ app: z.number() }),
+  envFile: z.string(),
+  user: z.strictObject({ userId: z.literal("user-0000"), userSecret: z.string() }),
 });
 type Ready = z.infer<typeof readyLine>;
 type Sandbox = { base: number; child: ChildProcess; pid: number; ready: Ready; stdout: () => string };
@@ -87,7 +96,10 @@ describe.runIf(process.platform === "linux")("npm run sandbox", () => {
     // At once, from one checkout: one of them builds, the other waits for it.
     [sandbox, second] = await Promise.all([
       startSandbox("--accounts", String(ACCOUNTS)),
-      startSandbox("--accounts", "2", "--fresh", "--env", "SNAPTRADE_MIN_RUN_SPACING=1s"),
+      startSandbox(
+        ...["--accounts", "2", "--fresh", "--env", "SNAPTRADE_MIN_RUN_SPACING=1s"],
+        ...["--env", `SNAPTRADE_SECRETS_KEY=${SECRETS_KEY.toString("base64")}`, "--env", `CRON_SECRET=${CRON_SECRET}`],
+      ),
     ]);
     sql = postgres(sandbox.ready.supabase.databaseUrl, { max: 1 });
   }, READY_MS + 30_000);
@@ -182,6 +194,33 @@ describe.runIf(process.platform === "linux")("npm run sandbox", () => {
       { timeout: 20_000, interval: 100 },
     );
   });
+
+  it("encrypts the seeded users' secrets with the key that it is given", async () => {
+    const other = postgres(second.ready.supabase.databaseUrl, { max: 1 });
+    try {
+      const [row] = await other`select secret_ciphertext from snaptrade_users`;
+      const { userId, userSecret } = second.ready.user;
+      expect(decryptSecret(String(row?.secret_ciphertext), [SECRETS_KEY], userId)).toBe(userSecret);
+    } finally {
+      await other.end();
+    }
+  });
+
+  it("lets operators work by the file that holds the app's environment, which only its owner may read", async () => {
+    const { envFile, user } = second.ready;
+    expect((await stat(envFile)).mode & 0o777).toBe(0o600);
+    const work =
+      'set -a; . "$1"; set +a; npm run -s ops -- jobs --json; printf "%s" "$2" | npm run -s users -- add "$3" --secret-stdin --json; echo "$CRON_SECRET"';
+    const { PATH = "", HOME = "" } = process.env;
+    const shell = promisify(execFile)("sh", ["-c", work, "sh", envFile, user.userSecret, user.userId], {
+      cwd: PROJECT,
+      env: { PATH, HOME, NODE_ENV: "test" },
+    });
+    const [jobs = "", added = "", cronSecret] = (await shell).stdout.split("\n");
+    expect(JSON.parse(jobs)).toEqual({ jobs: [] });
+    expect(JSON.parse(added)).toMatchObject({ userId: "user-0000", before: "stored", accounts: 2 });
+    expect(cronSecret).toBe(CRON_SECRET);
+  }, 60_000);
 
   it("starts the app again when it dies", async () => {
     const { ready } = sandbox;
