@@ -8,6 +8,7 @@ export type Figures = {
   runs: number;
   wastedRuns: number;
   callsNeeded: number;
+  /** Without those that a job still stands for. */
   staleAccounts: string[];
   /** When the last job ended; null without jobs. */
   lastEndAt: Date | null;
@@ -61,6 +62,8 @@ export async function readFigures(
         where a.account_id <> all (${accounts}) and a.detail_read_at is not null) as new_accounts,
       array(select distinct c.account_id from covered c left join latest l using (work_type, account_id)
         where c.received_at > coalesce(l.started_at, '-infinity')
+          and not exists (select from snaptrade_sync_jobs o where o.work_type = c.work_type
+            and o.account_id = c.account_id and o.status in ('queued', 'running'))
           and not snaptrade_account_is_gone(c.account_id) order by 1) as stale,
       (select max(finished_at) from snaptrade_sync_jobs) as last_end_at`;
   const figures = row.parse(found);

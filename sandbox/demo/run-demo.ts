@@ -8,9 +8,9 @@ import { createPoster } from "@/sandbox/demo/post-webhook";
 import { readFigures } from "@/sandbox/demo/read-figures";
 import { CONNECTIONS, emptyTally, replayStorm, type Tally } from "@/sandbox/demo/replay-storm";
 import { isOk, type Result, resultTable } from "@/sandbox/demo/report";
-import { showProgress } from "@/sandbox/demo/show-progress";
+import { type ShownProgress, showProgress } from "@/sandbox/demo/show-progress";
 import { accountsOf, readStorm, type StormPost } from "@/sandbox/demo/storm";
-import { countJobs, waitUntilQuiet } from "@/sandbox/demo/watch-jobs";
+import { countCallsDue, countJobs, drainLimitMs, openKeys, waitUntilQuiet } from "@/sandbox/demo/watch-jobs";
 import type { Closers } from "@/sandbox/stack/closers";
 import { CRON_PATHS } from "@/sandbox/stack/crons";
 import { stackTable } from "@/sandbox/stack/describe-stack";
@@ -31,7 +31,6 @@ const ACCOUNTS = 300;
 const STORM = { seed: 1, accounts: ACCOUNTS, events: 2_000, lengthMs: 45_000, ...SNAPTRADE_KEYS };
 /** Recorded events are as old as their recording; the retention goes along, so that nothing is pruned meanwhile. */
 const ADMIT_OLD_EVENTS = { SNAPTRADE_WEBHOOK_MAX_AGE: "3650d", SNAPTRADE_RETENTION: "3660d" };
-const DRAIN_LIMIT_MS = 150_000;
 /** As Vercel calls it; oftener after a crash, whose leases it takes back. */
 const RECONCILE_EVERY_MS = { usually: 60_000, afterKill: 5_000 };
 
@@ -73,19 +72,43 @@ export async function runDemo(options: DemoOptions, closers: Closers): Promise<n
   });
 
   const startedAt = Date.now();
-  await Promise.all([replay(stack, storm, options, closers, tally), killApp && killInMidStorm(stack, storm, speed)]);
-  const stormSeconds = tenths(Date.now() - startedAt);
-  await waitUntilQuiet(sql, DRAIN_LIMIT_MS, closers.isClosing);
+  const lengthMs = (storm.at(-1)?.atMs ?? 0) / speed;
+  progress.note(`Posting ${storm.length} events of ${accounts.length} accounts in ${seconds(lengthMs)} s ...`);
+  await Promise.all([
+    replay(stack, storm, options, closers, tally),
+    killApp && killInMidStorm(stack, lengthMs / 2, progress),
+  ]);
+  const postedSeconds = seconds(Date.now() - startedAt);
+  const drain = await drained(sql, rateLimit, closers, progress);
   if (closers.isClosing()) throw new Error("Stopped in the middle of the storm.");
   clearInterval(reconcile);
   await progress.stop();
 
-  const { result, culprits } = await measure(stack, sql, accounts, storm, tally);
-  process.stdout.write(`${resultTable(result, { limit: rateLimit, stormSeconds, culprits })}\n`);
-  if (keep) process.stdout.write(`${stackTable(stack)}\nCtrl-C stops everything.\n`);
+  process.stderr.write(`Comparing ${stack.snaptrade.accounts().length} accounts ...\n`);
+  const { result, culprits } = await measure({ stack, sql, accounts, storm, tally, drain });
+  const circumstances = {
+    limit: rateLimit,
+    postedSeconds,
+    stormSeconds: seconds(lengthMs),
+    killed: killApp,
+    notDrainedWithin: drain.quiet ? null : drain.seconds,
+    culprits,
+  };
+  process.stdout.write(`${resultTable(result, circumstances)}\n`);
+  if (keep) process.stdout.write(`\n${stackTable(stack)}\nCtrl-C stops everything.\n`);
   process.stdout.write(`${JSON.stringify(result)}\n`);
   if (keep) await untilSignal();
   return result.ok ? 0 : 1;
+}
+
+type Drain = { quiet: boolean; seconds: number };
+
+/** Waits until no job is left, as long as the calls that are due may take. */
+async function drained(sql: postgres.Sql, limit: number, closers: Closers, progress: ShownProgress): Promise<Drain> {
+  const callsDue = await countCallsDue(sql);
+  const limitMs = drainLimitMs(callsDue, limit);
+  progress.note(`Waiting until all is quiet: about ${callsDue} calls are due; at most ${seconds(limitMs)} s ...`);
+  return { quiet: await waitUntilQuiet(sql, limitMs, closers.isClosing), seconds: seconds(limitMs) };
 }
 
 async function replay(
@@ -114,24 +137,28 @@ async function replay(
   poster.close();
 }
 
-async function killInMidStorm(stack: RunningStack, storm: readonly StormPost[], speed: number): Promise<void> {
-  const lengthMs = (storm.at(-1)?.atMs ?? 0) / speed;
-  await sleep(lengthMs / 2);
-  process.stderr.write(`SIGKILL to the app (process ${stack.app.pid()}).\n`);
+async function killInMidStorm(stack: RunningStack, afterMs: number, progress: ShownProgress): Promise<void> {
+  await sleep(afterMs);
+  progress.note(`SIGKILL to the app (process ${stack.app.pid()}).`);
   stack.app.kill();
 }
 
-async function measure(
-  stack: RunningStack,
-  sql: postgres.Sql,
-  accounts: readonly string[],
-  storm: readonly StormPost[],
-  tally: Tally,
-) {
+type Measured = {
+  stack: RunningStack;
+  sql: postgres.Sql;
+  accounts: readonly string[];
+  storm: readonly StormPost[];
+  tally: Tally;
+  drain: Drain;
+};
+
+async function measure({ stack, sql, accounts, storm, tally, drain }: Measured) {
   const sim = stack.snaptrade.state();
   const { deliveriesByPath } = stack.qstash.state();
+  const open = new Set(await openKeys(sql));
   const figures = await readFigures(sql, accounts, sim.calls);
-  const lost = differingKeys(await compareAccounts(sql, stack.snaptrade.accounts()));
+  const differing = differingKeys(await compareAccounts(sql, stack.snaptrade.accounts()));
+  const lost = differing.filter((key) => !open.has(key));
   const drainMs = Math.max(0, (figures.lastEndAt ?? tally.lastAnswerAt).getTime() - tally.lastAnswerAt.getTime());
   const { accepted, duplicate, coalesced, other, non200 } = tally;
   const measured = {
@@ -151,14 +178,14 @@ async function measure(
     maxCallsInWindow: sim.maxCallsInWindow,
     lostUpdates: lost.length,
     staleAccounts: figures.staleAccounts.length,
-    drainSeconds: tenths(drainMs),
+    drainSeconds: drain.quiet ? seconds(drainMs) : drain.seconds,
   };
-  const result: Result = { ...measured, ok: isOk(measured) };
+  const result: Result = { ...measured, ok: isOk(measured, drain.quiet) };
   return { result, culprits: { lostUpdates: lost, staleAccounts: figures.staleAccounts } };
 }
 
-/** Milliseconds as seconds with one digit behind the point. */
-function tenths(ms: number): number {
+/** With one digit behind the point. */
+function seconds(ms: number): number {
   return Math.round(ms / 100) / 10;
 }
 

@@ -1,8 +1,9 @@
-import { Presets, SingleBar } from "cli-progress";
+import { MultiBar, Presets } from "cli-progress";
 
 export type Progress = {
   sent: number;
   events: number;
+  accepted: number;
   duplicate: number;
   coalesced: number;
   queued: number;
@@ -13,33 +14,40 @@ export type Progress = {
   count429: number;
 };
 
+export type ShownProgress = {
+  /** A line of its own, above the bar. */
+  note(line: string): void;
+  stop(): Promise<void>;
+};
+
+type Bar = ReturnType<MultiBar["create"]>;
+
 const LOOK_EVERY_MS = { terminal: 500, plain: 5_000 };
+const BAR = { format: "{bar} {value}/{total} {text}", barsize: 20, stream: process.stderr };
 
 /**
- * Shows on stderr how the storm goes, until stopped: a bar that is drawn over on a terminal, a line every few seconds
- * elsewhere. stdout stays free for the result.
+ * Shows on stderr how the storm goes, until stopped: a bar and a line that are drawn over on a terminal, a line every few
+ * seconds elsewhere. stdout stays free for the result.
  */
-export function showProgress(read: () => Promise<Progress>): { stop(): Promise<void> } {
+export function showProgress(read: () => Promise<Progress>): ShownProgress {
   const terminal = process.stderr.isTTY === true;
-  const bar = terminal
-    ? new SingleBar(
-        { format: "{bar} {value}/{total} events  {text}", stream: process.stderr, clearOnComplete: false },
-        Presets.shades_classic,
-      )
-    : undefined;
+  const bars = terminal ? new MultiBar(BAR, Presets.shades_classic) : undefined;
+  let drawn: { events: Bar; jobs: Bar } | undefined;
   let shown = Promise.resolve();
-  let started = false;
 
   async function show(): Promise<void> {
     const progress = await read();
-    const text = describe(progress);
-    if (bar === undefined) {
-      process.stderr.write(`${progress.sent}/${progress.events} events  ${text}\n`);
+    const { events, jobs } = describe(progress);
+    if (bars === undefined) {
+      process.stderr.write(`${progress.sent}/${progress.events} ${events} | ${jobs}\n`);
       return;
     }
-    if (!started) bar.start(progress.events, progress.sent, { text });
-    started = true;
-    bar.update(progress.sent, { text });
+    drawn ??= {
+      events: bars.create(progress.events, progress.sent, { text: events }),
+      jobs: bars.create(1, 0, { text: jobs }, { format: "{text}" }),
+    };
+    drawn.events.update(progress.sent, { text: events });
+    drawn.jobs.update(0, { text: jobs });
   }
 
   const timer = setInterval(
@@ -49,21 +57,22 @@ export function showProgress(read: () => Promise<Progress>): { stop(): Promise<v
     terminal ? LOOK_EVERY_MS.terminal : LOOK_EVERY_MS.plain,
   );
   return {
+    note(line) {
+      if (bars === undefined || drawn === undefined) process.stderr.write(`${line}\n`);
+      else bars.log(`${line}\n`);
+    },
     async stop() {
       clearInterval(timer);
       await shown.then(show).catch(() => undefined);
-      bar?.stop();
+      bars?.stop();
     },
   };
 }
 
-function describe(progress: Progress): string {
-  const { duplicate, coalesced, queued, running, done, callsLastMinute, limit, count429 } = progress;
-  return [
-    `${duplicate} duplicate`,
-    `${coalesced} coalesced`,
-    `jobs ${queued} queued, ${running} running, ${done} done`,
-    `SnapTrade ${callsLastMinute}/${limit} calls a minute`,
-    `${count429} x 429`,
-  ].join("  ");
+function describe(progress: Progress): { events: string; jobs: string } {
+  const { accepted, coalesced, duplicate, queued, running, done, callsLastMinute, limit, count429 } = progress;
+  return {
+    events: `events: ${accepted} accepted, ${coalesced} coalesced, ${duplicate} duplicate`,
+    jobs: `jobs: ${queued} queued, ${running} running, ${done} done | ${callsLastMinute}/${limit} calls a minute, ${count429} x 429`,
+  };
 }

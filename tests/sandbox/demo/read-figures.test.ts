@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { WorkType } from "@/lib/domain";
 import { readFigures } from "@/sandbox/demo/read-figures";
+import { countCallsDue, openKeys } from "@/sandbox/demo/watch-jobs";
 import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
@@ -66,6 +67,18 @@ describe("the demo's figures", () => {
     expect(await figures()).toMatchObject({ staleAccounts: [] });
     await event(11, [job], "coalesced");
     expect(await figures()).toMatchObject({ staleAccounts: ["acct-0000"] });
+  });
+
+  it("call nothing stale, nor lost, that a job still stands for: its run is yet to come", async () => {
+    const job = await run(10);
+    await event(11, [job], "coalesced");
+    await database.sql`
+      insert into snaptrade_sync_jobs (work_type, account_id, status, reason)
+      values ('holdings', 'acct-0000', 'queued', 'event'), ('transactions', 'acct-0001', 'queued', 'event')`;
+    expect(await figures()).toMatchObject({ staleAccounts: [] });
+    expect((await openKeys(database.sql)).toSorted()).toEqual(["acct-0000 holdings", "acct-0001 transactions"]);
+    // Three for holdings; a page of transactions, and the account, of whose history nothing is known yet.
+    expect(await countCallsDue(database.sql)).toBe(5);
   });
 
   it("need three calls for holdings, the pages for transactions, one more for an account that is new", async () => {
