@@ -47,7 +47,7 @@ function report(outcome: Outcome): Report {
   const { rewritten, upToDate, unreadable } = outcome;
   const done = `${counted(rewritten, "secret")} rewritten under the first key of SNAPTRADE_SECRETS_KEY, ${upToDate} were under it already.`;
   if (unreadable.length === 0) {
-    return { exit: 0, document: outcome, text: `${done} No other key is needed any more.` };
+    return { exit: 0, document: outcome, text: `${done}\nNo other key is needed any more.` };
   }
   const lost = unreadable.map((userId) => `${userId}: its secret opens with none of the keys`);
   const advice = "Put the key that is missing back behind the others and repeat the command, or add these users again.";

@@ -22,7 +22,7 @@ const secretOf = (userId: string) => `secret of ${userId}`;
 const sealed = (userId: string, key: Buffer) => encryptSecret(secretOf(userId), [key], userId);
 
 /** The service of a shell that has these keys, in this order. */
-function withKeys(keys: Buffer[], store: Partial<Service["store"]> = {}): Service {
+function withKeys(keys: Service["env"]["snaptrade"]["secretsKeys"], store: Partial<Service["store"]> = {}): Service {
   const { service } = app;
   return {
     ...service,
@@ -51,7 +51,7 @@ test("after it every secret opens with the first key alone, over all pages, and 
   const report = await reencryptSecrets(operator(withKeys([newKey, oldKey])));
   expect(report).toMatchObject({ exit: 0, document: { rewritten: USERS - upToDate, upToDate, unreadable: [] } });
   expect(report.text).toBe(
-    `${USERS - upToDate} secrets rewritten under the first key of SNAPTRADE_SECRETS_KEY, ${upToDate} were under it already. ` +
+    `${USERS - upToDate} secrets rewritten under the first key of SNAPTRADE_SECRETS_KEY, ${upToDate} were under it already.\n` +
       "No other key is needed any more.",
   );
   const after = await stored();
