@@ -10,7 +10,10 @@ import { createFunctionCaller } from "@/lib/store/call-function";
 import { createStore } from "@/lib/store/store";
 import { POSTGRES_TIMEOUT_MS, REDIS_TIMEOUT_MS, RUN_LEASE_MS } from "@/lib/timings";
 
-/** The composition root: the one place that knows which part stands behind which port, and that reads the environment. */
+/**
+ * The composition root: the one place that knows which part stands behind which port, and that reads the environment for
+ * the routes (lib/cli/compose.ts reads it for commands).
+ */
 export function createService(env: Env, overrides: Partial<Service> = {}): Service {
   const logger = overrides.logger ?? createLogger({ secrets: env.secrets });
   const clock = overrides.clock ?? Date.now;

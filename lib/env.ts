@@ -213,7 +213,7 @@ function isLoopback(hostname: string): boolean {
 /** Above this the provider has been seen to answer 429s. */
 const TRIED_PARALLELISM = 100;
 
-/** One run is about 5 calls in about 10 s: 30 calls a minute. */
+/** A high estimate: 5 calls in about 10 s. Holdings are three calls; transactions are one a page. */
 const CALLS_PER_RUN_MINUTE = 30;
 
 function warningsOf({ qstash, limits }: Env): string[] {
