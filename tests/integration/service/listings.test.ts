@@ -202,7 +202,7 @@ describe("the daily comparison", () => {
     await driver.sql`
       insert into snaptrade_sync_jobs (work_type, account_id, reason, status, finished_at)
       values ('holdings', 'acct-0001', 'event', 'dead', now())`;
-    await driver.sql`update snaptrade_accounts set removed_at = now() where account_id = 'acct-0002'`;
+    await driver.sql`update snaptrade_accounts set removed_at = now(), state_at = now() where account_id = 'acct-0002'`;
     await driver.sql`update snaptrade_users set compared_at = null, listed_at = null`;
     await tickUntilListed(2);
     expect(jobsPublished(driver).map(({ accountId }) => accountId)).toEqual(["acct-0003"]);
