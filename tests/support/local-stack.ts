@@ -13,6 +13,8 @@ export type LocalStackOptions = {
   qstash?: boolean;
   /** Starts the SnapTrade simulator with so many seeded accounts. */
   snaptrade?: { accounts: number; rateLimitPerMinute?: number };
+  /** A Redis of the caller's own, instead of the run's. */
+  redisUrl?: string;
   /** Where the service under test listens; QStash delivers there. */
   appUrl?: string;
 };
@@ -41,7 +43,11 @@ export async function startLocalStack(): Promise<LocalStack<object>>;
 export async function startLocalStack(options: LocalStackOptions = {}): Promise<unknown> {
   const [database, redisPlace] = await Promise.all([freshDatabase(), askForRedis(inject("sharedServicesUrl"))]);
   const supabase = await startSupabase({ databaseUrl: database.url });
-  const redis = await startRedisFront({ redisUrl: redisPlace.redisUrl ?? undefined, database: redisPlace.database });
+  const redis = await startRedisFront(
+    options.redisUrl === undefined
+      ? { redisUrl: redisPlace.redisUrl ?? undefined, database: redisPlace.database }
+      : { redisUrl: options.redisUrl },
+  );
   const qstashKeys = { token: "local-token", currentSigningKey: "sig_local_current", nextSigningKey: "sig_local_next" };
   const snaptradeKeys = { clientId: "SANDBOXCLIENT", consumerKey: "sandbox-consumer-key" };
   const rateLimitPerMinute = options.snaptrade?.rateLimitPerMinute ?? 250;

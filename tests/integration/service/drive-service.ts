@@ -47,12 +47,16 @@ const deliveryAnswer = z.object({ outcome: z.string().optional() });
  * account each.
  */
 export async function driveService(
-  given: { accounts?: number; rateLimitPerMinute?: number; env?: Record<string, string> } = {},
+  given: { accounts?: number; rateLimitPerMinute?: number; redisUrl?: string; env?: Record<string, string> } = {},
 ) {
   const gates = createGates();
   const { accounts = 30, rateLimitPerMinute = PLENTY } = given;
   const app = await serveApp(
-    { qstash: true, snaptrade: { accounts, rateLimitPerMinute } },
+    {
+      qstash: true,
+      snaptrade: { accounts, rateLimitPerMinute },
+      ...(given.redisUrl === undefined ? {} : { redisUrl: given.redisUrl }),
+    },
     { ...(given.env === undefined ? {} : { env: given.env }), overrides: { reach: gates.reach } },
   );
   const { service, stack, url } = app;

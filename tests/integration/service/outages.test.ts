@@ -28,6 +28,7 @@ afterEach(async () => {
 afterAll(() => driver.app.close());
 
 const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
+const queuedKey = (account: string) => `snaptrade:account:queued:holdings:${account}`;
 
 async function withNews(): Promise<{ account: string; jobId: string }> {
   const account = await driver.synced(driver.nextAccount());
@@ -110,6 +111,7 @@ describe.each([
     const webhookId = randomUUID();
     expect(await cutOff(account, () => driver.event(HOLDINGS, account, { webhookId }))).toMatchObject({ status: 503 });
     expect(await driver.rowsOf(webhookId)).toEqual([]);
+    expect(await driver.redis("EXISTS", `snaptrade:webhook:${webhookId}`, queuedKey(account))).toBe(0);
     const { outcome, jobId } = await driver.event(HOLDINGS, account, { webhookId });
     expect(outcome).toBe("accepted");
     expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
