@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "vite";
 
 export type AppBundle = { file: string; remove(): Promise<void> };
@@ -17,7 +18,7 @@ export async function bundleApp(): Promise<AppBundle> {
     resolve: { alias: { "@": PROJECT } },
     ssr: { noExternal: true },
     build: {
-      ssr: path.join(import.meta.dirname, "main.ts"),
+      ssr: fileURLToPath(new URL("./main.ts", import.meta.url)),
       outDir: folder,
       target: "node20",
       minify: false,
