@@ -1,8 +1,23 @@
-import { FAILURE_PATH } from "@/lib/jobs/publisher";
 import type { RacePoint } from "@/lib/service";
+import {
+  comparisonDue,
+  givenUp,
+  holdDeliveries,
+  letDeliver,
+  lostPublish,
+  news,
+  overdue,
+  pastItsLease,
+  runWithTrailingJob,
+  stale,
+  sweep,
+  tick,
+  transactionNews,
+  waiting,
+  wholeHistory,
+} from "@/tests/support/crash-moves";
 import { type CrashWorld, LONG_HISTORY } from "@/tests/support/crash-world";
 
-const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 const MINUTE_S = 60;
 /** I8: the lease, one period of the cron; slots are free at once here. */
 const LEASE_AND_CRON_S = 2 * MINUTE_S;
@@ -34,81 +49,6 @@ export type CrashRow = {
   jobs?: number;
   /** Whether each event answered 200 must have its row; default true. */
   rows?: boolean;
-};
-
-const news = async (world: CrashWorld, account: string) => {
-  world.bump(account);
-  return world.event(HOLDINGS, account);
-};
-const tick = (world: CrashWorld) => world.cron("reconcile-snaptrade");
-const sweep = (world: CrashWorld) => world.cron("schedule-stale-snaptrade");
-const holdDeliveries = (world: CrashWorld) => world.service.publisher.pause();
-const letDeliver = (world: CrashWorld) => world.service.publisher.resume();
-
-/** News whose message QStash acknowledged and lost. */
-const lostPublish = async (world: CrashWorld, account: string) => {
-  world.stack.qstash.faults.set({ publish: { acknowledgeAndLose: true, times: 1 } });
-  await news(world, account);
-};
-const overdue = async (world: CrashWorld, account: string) => {
-  await lostPublish(world, account);
-  await world.pass(31_000);
-};
-const pastItsLease = async (world: CrashWorld, accountId: string) => {
-  await lostPublish(world, accountId);
-  const [job] = await world.jobs([accountId]);
-  const { store, env } = world.service;
-  const delivery = { jobId: job?.id ?? "", workType: "holdings", accountId, delivery: 1 } as const;
-  const begun = await store.begin({ ...delivery, messageId: null, leaseMs: 1, maxAttempts: env.limits.jobMaxAttempts });
-  if (begun.outcome !== "begun") throw new Error(`The run to be lost did not begin: ${begun.outcome}`);
-  await world.pass(1_000);
-};
-const stale = async ({ sql, bump }: CrashWorld, account: string) => {
-  await sql`update snaptrade_accounts set holdings_synced_at = now() - interval '40 hours',
-    holdings_attempted_at = now() - interval '40 hours' where account_id = ${account}`;
-  bump(account);
-};
-/** None of the transactions is stored. */
-const wholeHistory = async (world: CrashWorld, account: string) => {
-  await world.sql`delete from snaptrade_transactions where account_id = ${account}`;
-  await world.sql`update snaptrade_accounts set transactions_watermark = null where account_id = ${account}`;
-  world.bump(account, "transactions");
-};
-const transactionNews = (world: CrashWorld, account: string) => world.event("ACCOUNT_TRANSACTIONS_UPDATED", account);
-/** A run that has read, and behind it a job of an event that came meanwhile. */
-const runWithTrailingJob = async (world: CrashWorld, account: string) => {
-  const { held } = await world.hold("run:read");
-  await news(world, account);
-  await held;
-  await news(world, account);
-};
-/** Events of two accounts whose user is added only after them. */
-const waiting = async (world: CrashWorld, account: string, accounts: string[]) => {
-  const { sql, service, stack } = world;
-  const { userId = "" } = stack.snaptrade.account(account) ?? {};
-  const [user] = await sql<{ secret_ciphertext: string }[]>`
-    select secret_ciphertext from snaptrade_users where user_id = ${userId}`;
-  for (const table of ["balances", "positions", "orders", "transactions"]) {
-    await sql`delete from ${sql(`snaptrade_${table}`)} where account_id = any (${accounts})`;
-  }
-  for (const table of ["accounts", "connections", "users"]) {
-    await sql`delete from ${sql(`snaptrade_${table}`)} where user_id = ${userId}`;
-  }
-  for (const each of accounts) await world.event("NEW_ACCOUNT_AVAILABLE", each);
-  await service.store.putUser({ userId, secretCiphertext: user?.secret_ciphertext ?? "" });
-  await sql`update snaptrade_users set compared_at = 'infinity', listed_at = now() where user_id = ${userId}`;
-};
-const comparisonDue = async ({ sql, stack }: CrashWorld, account: string) => {
-  await sql`update snaptrade_users set compared_at = now() - interval '2 days', created_at = now() - interval '2 days'
-    where user_id = ${stack.snaptrade.account(account)?.userId ?? ""}`;
-};
-const givenUp = async (world: CrashWorld, accountId: string) => {
-  const [job] = await world.jobs([accountId]);
-  const source = JSON.stringify({ jobId: job?.id, workType: "holdings", accountId, delivery: 1 });
-  await world.deliver(
-    FAILURE_PATH,
-    JSON.stringify({ status: 503, sourceBody: Buffer.from(source).toString("base64") }),
-  );
 };
 
 const intake = { flow: "an event", trigger: news, withinS: LEASE_AND_CRON_S, calls: 3 };
