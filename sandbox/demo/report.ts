@@ -46,8 +46,8 @@ export type Circumstances = {
   stormSeconds: number;
   /** The app was away for a while: that too makes the posting longer. */
   killed: boolean;
-  /** Null: drained. Else how long it was waited for in vain. */
-  notDrainedWithin: number | null;
+  /** Null: drained. Else how long it was waited for in vain, and the keys that a job still stands for. */
+  notDrained: { withinSeconds: number; openKeys: number } | null;
   /** Who failed a check. */
   culprits: Partial<Record<MustBeZero, string[]>>;
 };
@@ -55,7 +55,7 @@ export type Circumstances = {
 /** Two short tables for people: figures and checks. */
 export function resultTable(result: Result, circumstances: Circumstances): string {
   const { events, accepted, duplicate, coalesced, other, jobs, runs, deliveries, callsNeeded, providerCalls } = result;
-  const { limit, postedSeconds, notDrainedWithin, culprits } = circumstances;
+  const { limit, postedSeconds, notDrained, culprits } = circumstances;
   const figures = [
     ["events", `${events}`, `${accepted} accepted, ${coalesced} coalesced, ${duplicate} duplicate, ${other} other`],
     ["posted in", `${postedSeconds} s`, pace(events, circumstances)],
@@ -64,14 +64,13 @@ export function resultTable(result: Result, circumstances: Circumstances): strin
     ["most calls in a minute", `${result.maxCallsInWindow}`, `limit ${limit}`],
     ["drained after", `${result.drainSeconds} s`, "from the last answer until no job was left"],
   ];
-  if (notDrainedWithin !== null) figures.splice(-1);
+  if (notDrained !== null) figures.splice(-1);
   const checks = CHECKS.map(([name, words]) => {
     const count = result[name];
     const who = (culprits[name] ?? []).slice(0, 10).map((culprit) => `\n${culprit}`);
     return [verdict(count === 0), words, count === 0 ? "" : `${name} ${count}${who.join("")}`];
   });
-  const late = notDrainedWithin === null ? "" : `not drained within ${notDrainedWithin} s`;
-  checks.push([verdict(notDrainedWithin === null), "every job ended", late]);
+  checks.push([verdict(notDrained === null), "every job ended", notDrained === null ? "" : late(notDrained)]);
   return `${table([], figures)}\n\n${table([], checks)}`;
 }
 
@@ -79,6 +78,10 @@ export function resultTable(result: Result, circumstances: Circumstances): strin
 function pace(events: number, { postedSeconds, stormSeconds, killed }: Circumstances): string {
   if (postedSeconds <= 1.2 * stormSeconds) return `${Math.round(events / postedSeconds)} a second`;
   return `the storm is ${Math.round(stormSeconds)} s long; ${killed ? "the app was away" : "this machine was busy"}`;
+}
+
+function late({ withinSeconds, openKeys }: NonNullable<Circumstances["notDrained"]>): string {
+  return `not drained within ${withinSeconds} s\n${openKeys} keys are left out above`;
 }
 
 function verdict(isGood: boolean): string {

@@ -85,13 +85,13 @@ export async function runDemo(options: DemoOptions, closers: Closers): Promise<n
   await progress.stop();
 
   process.stderr.write(`Comparing ${stack.snaptrade.accounts().length} accounts ...\n`);
-  const { result, culprits } = await measure({ stack, sql, accounts, storm, tally, drain });
+  const { result, culprits, openKeys: left } = await measure({ stack, sql, accounts, storm, tally, drain });
   const circumstances = {
     limit: rateLimit,
     postedSeconds,
     stormSeconds: seconds(lengthMs),
     killed: killApp,
-    notDrainedWithin: drain.quiet ? null : drain.seconds,
+    notDrained: drain.quiet ? null : { withinSeconds: drain.seconds, openKeys: left },
     culprits,
   };
   process.stdout.write(`${resultTable(result, circumstances)}\n`);
@@ -181,7 +181,7 @@ async function measure({ stack, sql, accounts, storm, tally, drain }: Measured) 
     drainSeconds: drain.quiet ? seconds(drainMs) : drain.seconds,
   };
   const result: Result = { ...measured, ok: isOk(measured, drain.quiet) };
-  return { result, culprits: { lostUpdates: lost, staleAccounts: figures.staleAccounts } };
+  return { result, culprits: { lostUpdates: lost, staleAccounts: figures.staleAccounts }, openKeys: open.size };
 }
 
 /** With one digit behind the point. */

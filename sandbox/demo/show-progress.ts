@@ -17,6 +17,7 @@ export type Progress = {
 export type ShownProgress = {
   /** A line of its own, above the bar. */
   note(line: string): void;
+  /** Shows the figures once more and leaves them. A second call draws nothing over what was printed since. */
   stop(): Promise<void>;
 };
 
@@ -34,6 +35,7 @@ export function showProgress(read: () => Promise<Progress>): ShownProgress {
   const bars = terminal ? new MultiBar(BAR, Presets.shades_classic) : undefined;
   let drawn: { events: Bar; jobs: Bar } | undefined;
   let shown = Promise.resolve();
+  let stopped: Promise<void> | undefined;
 
   async function show(): Promise<void> {
     const progress = await read();
@@ -50,6 +52,12 @@ export function showProgress(read: () => Promise<Progress>): ShownProgress {
     drawn.jobs.update(0, { text: jobs });
   }
 
+  async function end(): Promise<void> {
+    clearInterval(timer);
+    await shown.then(show).catch(() => undefined);
+    bars?.stop();
+  }
+
   const timer = setInterval(
     () => {
       shown = shown.then(show).catch(() => undefined); // the figures of the end tell what is wrong
@@ -61,10 +69,9 @@ export function showProgress(read: () => Promise<Progress>): ShownProgress {
       if (bars === undefined || drawn === undefined) process.stderr.write(`${line}\n`);
       else bars.log(`${line}\n`);
     },
-    async stop() {
-      clearInterval(timer);
-      await shown.then(show).catch(() => undefined);
-      bars?.stop();
+    stop() {
+      stopped ??= end();
+      return stopped;
     },
   };
 }

@@ -27,7 +27,7 @@ const usual: Circumstances = {
   postedSeconds: 50,
   stormSeconds: 45,
   killed: false,
-  notDrainedWithin: null,
+  notDrained: null,
   culprits: {},
 };
 const lines = (given: Partial<Circumstances> = {}, changed: Partial<Result> = {}) =>
@@ -52,8 +52,9 @@ describe("the demo's report", () => {
   });
 
   it("says that a demo was not drained as a check of its own, and gives no time of a drain then", () => {
-    const failed = lines({ notDrainedWithin: 600 });
+    const failed = lines({ notDrained: { withinSeconds: 600, openKeys: 421 } });
     expect(failed).toContainEqual(expect.stringMatching(/^FAILED +every job ended +not drained within 600 s$/));
+    expect(failed).toContainEqual(expect.stringMatching(/^ +421 keys are left out above$/));
     expect(failed.join()).not.toContain("drained after");
     expect(lines()).toContainEqual(expect.stringMatching(/^ok +every job ended$/));
   });
@@ -66,7 +67,7 @@ describe("the demo's report", () => {
 
   it("fits 100 columns", () => {
     const worst = lines(
-      { postedSeconds: 90, notDrainedWithin: 600 },
+      { postedSeconds: 90, notDrained: { withinSeconds: 600, openKeys: 421 } },
       { lostUpdates: 1, staleAccounts: 1, wastedRuns: 1 },
     );
     expect(worst.filter((line) => line.length > 100)).toEqual([]);
