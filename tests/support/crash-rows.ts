@@ -52,7 +52,24 @@ export type CrashRow = {
 };
 
 const intake = { flow: "an event", trigger: news, withinS: LEASE_AND_CRON_S, calls: 3 };
+const covered = {
+  ...intake,
+  flow: "an event that a queued job covers",
+  prepare: async (world: CrashWorld, account: string) => {
+    await holdDeliveries(world);
+    await news(world, account);
+  },
+  after: letDeliver,
+};
 const run = { flow: "a run of holdings", trigger: news, withinS: LEASE_AND_CRON_S, calls: 3 };
+const trailed: CrashRow = {
+  ...run,
+  flow: "a run with a trailing job",
+  prepare: runWithTrailingJob,
+  trigger: (world) => world.letGo(),
+  calls: 6,
+  jobs: 2,
+};
 const pages = {
   flow: "a run of three pages",
   accounts: "long history",
@@ -89,29 +106,8 @@ export const CRASH_ROWS: Record<RacePoint, CrashRow[]> = {
   ],
   "intake:settled": [intake],
   "intake:published": [{ ...intake, prepare: holdDeliveries, after: letDeliver }],
-  "intake:answered": [
-    {
-      ...intake,
-      flow: "an event that a queued job covers",
-      prepare: async (world, account) => {
-        await holdDeliveries(world);
-        await news(world, account);
-      },
-      after: letDeliver,
-      rows: false,
-    },
-  ],
-  "intake:verified": [
-    {
-      ...intake,
-      flow: "an event that a queued job covers",
-      prepare: async (world, account) => {
-        await holdDeliveries(world);
-        await news(world, account);
-      },
-      after: letDeliver,
-    },
-  ],
+  "intake:answered": [{ ...covered, rows: false }],
+  "intake:verified": [covered],
   "intake:verify-settled": [
     {
       ...intake,
@@ -187,14 +183,7 @@ export const CRASH_ROWS: Record<RacePoint, CrashRow[]> = {
   "run:read": [{ ...run, calls: 6 }],
   "run:committed": [
     run,
-    {
-      ...run,
-      flow: "a run with a trailing job",
-      prepare: runWithTrailingJob,
-      trigger: (world) => world.letGo(),
-      calls: 6,
-      jobs: 2,
-    },
+    trailed,
     {
       ...run,
       flow: "a failed attempt",
@@ -203,17 +192,7 @@ export const CRASH_ROWS: Record<RacePoint, CrashRow[]> = {
       calls: 6,
     },
   ],
-  "run:released": [
-    run,
-    {
-      ...run,
-      flow: "a run with a trailing job",
-      prepare: runWithTrailingJob,
-      trigger: (world) => world.letGo(),
-      calls: 6,
-      jobs: 2,
-    },
-  ],
+  "run:released": [run, trailed],
   "run:published": [run],
   "callback:handed-out": [
     {
