@@ -4,15 +4,12 @@ import { createScriptRunner, type ScriptRunner } from "@/lib/guards/redis-script
 import { createLogger } from "@/lib/log";
 import { createStore, type Store } from "@/lib/store/store";
 import { SECRET, USER } from "@/tests/histories/env";
+import { amountOf, parametersOf } from "@/tests/histories/hold-histories";
 import { mirrorOf } from "@/tests/histories/mirror";
 import { rowsInMemory, rowsOf } from "@/tests/histories/rows";
 import { heal, play, step } from "@/tests/histories/steps";
 import { ACCOUNTS, CONNECTION, World } from "@/tests/histories/world";
 import { type LocalStack, startLocalStack } from "@/tests/support/local-stack";
-
-/** Some in `npm test`, 2,000 in `npm run test:long`. */
-const RUNS = Number(process.env.TWIN_HISTORIES ?? "40");
-const SEED = process.env.SEED === undefined ? {} : { seed: Number(process.env.SEED) };
 
 let stack: LocalStack<object>;
 let scripts: ScriptRunner;
@@ -73,6 +70,6 @@ test("the parts in memory answer as Postgres and Redis do, call by call, and hol
       expect(world.watch.faults).toEqual([]);
       expect(await rowsOf(stack.database.sql)).toEqual(rowsInMemory(world.postgres));
     }),
-    { numRuns: RUNS, endOnFailure: true, ...SEED },
+    { ...parametersOf(amountOf("TWIN_HISTORIES", 40)), endOnFailure: true },
   );
 }, 3_600_000);

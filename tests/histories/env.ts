@@ -1,4 +1,6 @@
+import { guardContext } from "@/lib/composition";
 import { type Env, parseEnv } from "@/lib/env";
+import { createLogger } from "@/lib/log";
 import { encryptSecret } from "@/lib/secrets";
 
 export const USER = "user-0000";
@@ -7,6 +9,7 @@ export const APP_URL = "http://app.test";
 export const WEBHOOK_SECRET = "histories-webhook-secret";
 
 export const ENV: Env = readEnv();
+export const GUARD_SETTINGS = guardContext(ENV, createLogger({ secrets: [], level: "silent" })).settings;
 export const SECRET = encryptSecret("secret", ENV.snaptrade.secretsKeys, USER);
 
 function readEnv(): Env {

@@ -1,4 +1,3 @@
-import { guardContext } from "@/lib/composition";
 import { LUA_BUDGET } from "@/lib/guards/lua-budget";
 import { LUA_ADMIT, LUA_OBSERVE } from "@/lib/guards/lua-scripts";
 import { AWAY, type ScriptRunner } from "@/lib/guards/redis-scripts";
@@ -7,7 +6,7 @@ import type { LogFields, Logger } from "@/lib/log";
 import type { Service } from "@/lib/service";
 import { createGuards } from "@/lib/snaptrade-webhook-guards";
 import { StoreError } from "@/lib/store/call-function";
-import { ENV } from "@/tests/histories/env";
+import { ENV, GUARD_SETTINGS } from "@/tests/histories/env";
 import type { Fiber } from "@/tests/histories/fibers";
 import type { World } from "@/tests/histories/world";
 
@@ -22,7 +21,7 @@ export function inTurns(fiber: Fiber, world: World, logger: Logger): Service {
         "redis",
         async () => {
           // Redis's own clock counts when a script runs, not when it was asked for.
-          const timed = script.startsWith(LUA_BUDGET) ? [now(), ...args.slice(1)] : args;
+          const timed = isTimed(script) ? [now(), ...args.slice(1)] : args;
           const reply = await ports.scripts.run(script, names, timed);
           if (script === LUA_OBSERVE) watch.limited(names[3] ?? "", ...lengths(args));
           if (script === LUA_ADMIT && Array.isArray(reply) && reply[0] === "go") watch.admitted(names[3] ?? "");
@@ -66,7 +65,7 @@ export function inTurns(fiber: Fiber, world: World, logger: Logger): Service {
     env: ENV,
     logger: logger,
     clock: now,
-    guards: createGuards({ ...guardContext(ENV, logger), scripts, clock: now }),
+    guards: createGuards({ settings: GUARD_SETTINGS, scripts, clock: now }),
     store,
     provider,
     publisher,
@@ -89,6 +88,14 @@ function wrapped<P extends object>(port: P, take: (name: string, call: () => Pro
 
 function published(messages: Message[], result: Published): { results: Published[]; reason: string | null } {
   return { results: messages.map(() => result), reason: result === "failed" ? "no answer" : null };
+}
+
+const TIMED = new Map<string, boolean>();
+/** Whether a script's first argument is the time. Asked once for each: comparing long texts would be half of a history. */
+function isTimed(script: string): boolean {
+  const known = TIMED.get(script) ?? script.startsWith(LUA_BUDGET);
+  TIMED.set(script, known);
+  return known;
 }
 
 function hasFence(answer: unknown): answer is { fence: number } {
