@@ -14,6 +14,8 @@
 --     id which may yet come is left to that page; every other row is written now.
 --   offset > 0: the next page goes on behind this one (one day fills more than a page). The seam, which goes to the next
 --     call as p_seam, carries the stored rows that already are a row of this reading, and the rows left to the next page.
+-- Stored rows are looked up one by one ("offset 0" keeps the planner to that, and so does the list of ids of the update): it
+-- expects accounts of the usual length, and would read the whole history of a long one for every page.
 -- Returns {inserted, updated, adopted, unchanged, left: rows left to the next page, seam: {taken, left} or null}.
 create function public.snaptrade_write_transactions(p_account_id text, p_rows jsonb, p_seam jsonb, p_next jsonb)
 returns jsonb
@@ -43,7 +45,8 @@ begin
     select w.*, k.id as known_id, k.fingerprint as known_fingerprint,
       v_open_until is not null and coalesce(w.trade_date <= v_open_until, true) as open
     from wire w
-    left join public.snaptrade_transactions k on k.account_id = p_account_id and k.activity_id = w.activity_id
+    left join lateral (select t.id, t.fingerprint from public.snaptrade_transactions t
+      where t.account_id = p_account_id and t.activity_id = w.activity_id offset 0) k on true
     where w.stands
   ), taken as materialized (
     select known_id as id from given where known_id is not null
@@ -52,11 +55,13 @@ begin
     select g.n, g.fingerprint, row_number() over (partition by g.fingerprint order by g.activity_id is null, g.n) as turn
     from given g where g.known_id is null
   ), candidate as (
-    select s.id, s.fingerprint, s.activity_id is not null as named,
-      row_number() over (partition by s.fingerprint order by s.activity_id is not null, s.occurrence) as turn
-    from public.snaptrade_transactions s
-    where s.account_id = p_account_id and s.fingerprint in (select l.fingerprint from loose l)
-      and not exists (select from taken t where t.id = s.id)
+    select s.id, s.fingerprint, s.named,
+      row_number() over (partition by s.fingerprint order by s.named, s.occurrence) as turn
+    from (select distinct l.fingerprint from loose l) l
+    cross join lateral (
+      select t.id, t.fingerprint, t.activity_id is not null as named, t.occurrence from public.snaptrade_transactions t
+      where t.account_id = p_account_id and t.fingerprint = l.fingerprint offset 0) s
+    where not exists (select from taken t where t.id = s.id)
   ), paired as materialized (
     -- The n-th of the one side with the n-th of the other. Grouped, not joined: a page of re-issued ids stays linear.
     select max(b.n) as n, max(b.id) as id, coalesce(bool_or(b.named), false) as named
@@ -82,7 +87,7 @@ begin
       settlement_date = d.settlement_date, institution = d.institution, external_reference_id = d.external_reference_id,
       raw = d.raw::json, updated_at = now()
     from (select * from decided left join numbered using (n) where not is_left) d
-    where t.id = d.row_id
+    where t.id = d.row_id and t.id = any (array(select row_id from decided where not is_left))
       and (t.activity_id, t.fingerprint, t.type, t.symbol, t.option_symbol, t.option_type, t.description, t.currency,
         t.price, t.units, t.amount, t.fee, t.fx_rate, t.trade_date, t.settlement_date, t.institution,
         t.external_reference_id, t.raw::text)

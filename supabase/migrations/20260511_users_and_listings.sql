@@ -24,8 +24,13 @@ begin
   return jsonb_build_object('removed', found);
 end $$;
 
+create index snaptrade_users_comparison on public.snaptrade_users (coalesce(compared_at, '-infinity'::timestamptz))
+  where deleted_at is null and secret_ciphertext is not null;
+
 -- Users whose lists should be read now. At most one listing a user a day: those with waiting events first, then the
 -- daily comparison, spread over the day. {limit} -> {users: [{userId, secretCiphertext}]}
+-- Asked each minute, so neither the users nor those that are not due are gone through: how many there are is Postgres's own
+-- estimate, and the comparison's time is a stable one (a volatile function would keep the index from being used).
 create function public.snaptrade_users_to_list(request jsonb) returns jsonb
 language sql stable security invoker set search_path = '' as $$
   select jsonb_build_object('users', coalesce(jsonb_agg(jsonb_build_object('userId', d.user_id,
@@ -46,11 +51,11 @@ language sql stable security invoker set search_path = '' as $$
     union all
     (select u.user_id, u.secret_ciphertext, 1, u.compared_at from public.snaptrade_users u
       where u.deleted_at is null and u.secret_ciphertext is not null
-        and (u.compared_at is null or u.compared_at < clock_timestamp() - interval '24 hours')
-        and u.created_at < clock_timestamp() - interval '1 hour'
-      order by u.compared_at nulls first
-      limit least((request ->> 'limit')::integer,
-        (select ceil(count(*) / 1440.0) + 1 from public.snaptrade_users where deleted_at is null)::integer))) due
+        and coalesce(u.compared_at, '-infinity'::timestamptz) < now() - interval '24 hours'
+        and u.created_at < now() - interval '1 hour'
+      order by coalesce(u.compared_at, '-infinity'::timestamptz)
+      limit least((request ->> 'limit')::integer, (select ceil(greatest(c.reltuples, 1) / 1440) + 1
+        from pg_catalog.pg_class c where c.oid = 'public.snaptrade_users'::regclass)::integer))) due
     order by due.user_id, due.rank) d;
 $$;
 
