@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { TransactionSql } from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
+import { type Move, movesOfOneKey } from "@/tests/support/sql-moves";
+import { type PlanMode, readsOf } from "@/tests/support/sql-reads";
 
 /**
  * Each move is called on tables of some 20,000 rows whose statistics are of a quiet hour: nothing was queued then, a third
@@ -48,115 +48,26 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-type Reads = { table: string; rows: number };
-
-/** What one call reads: rows of tables read from end to end, and entries of indexes. Nothing stays of the call. */
-async function readsOf(name: string, request: object, plans: string): Promise<{ seq: Reads[]; entries: number }> {
-  const rollback = new Error("rollback");
-  let reads: { seq: Reads[]; entries: number } | undefined;
-  await database.sql
-    .begin(async (tx) => {
-      await tx.unsafe(`set local plan_cache_mode = ${plans}`);
-      const before = await counters(tx);
-      await tx`select ${tx(name)}(${JSON.stringify(request)}::text::jsonb)`;
-      const after = await counters(tx);
-      const seq = after.seq
-        .map(({ table, rows }, i) => ({ table, rows: rows - (before.seq[i]?.rows ?? 0) }))
-        .filter(({ rows }) => rows > 0);
-      reads = { seq, entries: after.entries - before.entries };
-      throw rollback;
-    })
-    .catch((error: unknown) => {
-      if (error !== rollback) throw error;
-    });
-  if (reads === undefined) throw new Error("The call was not counted");
-  return reads;
-}
-
-async function counters(tx: TransactionSql): Promise<{ seq: Reads[]; entries: number }> {
-  const seq = await tx<Reads[]>`
-    select relname as table, pg_stat_get_xact_tuples_returned(oid)::int as rows from pg_class
-    where relnamespace = 'public'::regnamespace and relkind = 'r' order by relname`;
-  const [entries] = await tx<{ entries: number }[]>`
-    select sum(pg_stat_get_xact_tuples_returned(oid))::int as entries from pg_class
-    where relnamespace = 'public'::regnamespace and relkind = 'i'`;
-  return { seq, entries: entries?.entries ?? 0 };
-}
-
-const holdings = { kind: "account", needs: "account", workTypes: ["holdings"], change: "none" };
-const event = (account: string, webhookId: string = randomUUID()) => ({
-  webhookId,
-  eventType: "ACCOUNT_HOLDINGS_UPDATED",
-  accountId: account,
-  connectionId: null,
-  userId: null,
-  eventTimestamp: new Date().toISOString(),
-  payload: "{}",
-  failedParts: null,
-  unroutable: false,
-  spacingMs: 0,
-  effect: holdings,
-});
-const both = { ...holdings, workTypes: ["holdings", "transactions"], change: "account_available" };
-const key = (account: string) => ({
-  jobId: jobOf.get(account),
-  workType: "holdings",
-  accountId: account,
-  delivery: 1,
-  maxAttempts: 8,
-});
 const QUEUED_ONE = "acct-4001";
 const RUNNING_ONE = `acct-${QUEUED + 7}`;
 const IDLE_ONE = "acct-15001";
-const BARE_ONE = "acct-15000";
-const running = () => ({ ...key(RUNNING_ONE), fence: QUEUED + 7, parts: {} });
-
-const moves: [string, string, () => object][] = [
-  ["an event that is new", "snaptrade_accept_event", () => event(IDLE_ONE)],
-  ["an event that is a duplicate", "snaptrade_accept_event", () => event(IDLE_ONE, "new-acct-4001")],
-  ["an event that coalesces", "snaptrade_accept_event", () => event(QUEUED_ONE)],
-  ["an event behind a run", "snaptrade_accept_event", () => event(RUNNING_ONE)],
-  [
-    "an event of both work types of a bare account",
-    "snaptrade_accept_event",
-    () => ({ ...event(BARE_ONE), effect: both }),
-  ],
-  [
-    "a key of a sweep",
-    "snaptrade_accept_jobs",
-    () => ({ reason: "sweep", spacingMs: 0, items: [{ ...key(IDLE_ONE), jobId: randomUUID() }] }),
-  ],
-  ["begin", "snaptrade_begin_job", () => ({ ...key(QUEUED_ONE), messageId: "m", leaseMs: 60_000 })],
-  ["commit", "snaptrade_commit_holdings", running],
-  ["a deferral before begin", "snaptrade_defer_job", () => ({ ...key(QUEUED_ONE), notBeforeMs: 0 })],
-  ["a deferral in a run", "snaptrade_defer_job", () => ({ ...running(), notBeforeMs: 0 })],
-  ["giving back", "snaptrade_give_back_job", running],
-  ["a failed attempt", "snaptrade_fail_job", () => ({ ...running(), error: "e", status: 500, permanent: false })],
-  ["a last attempt", "snaptrade_fail_job", () => ({ ...running(), error: "e", status: 402, permanent: true })],
-  ["closing a key", "snaptrade_close_job", running],
-  ["the failure callback", "snaptrade_republish_failed", () => key(QUEUED_ONE)],
-  ["a publish of reconcile", "snaptrade_republish_jobs", () => ({ items: [key(QUEUED_ONE)] })],
-  [
-    "taking back when nothing is to be taken back",
-    "snaptrade_take_back_leases",
-    () => ({ limit: 200, maxAttempts: 8 }),
-  ],
-  ["releasing when nothing waits", "snaptrade_release_waiting", () => ({ limit: 100, spacingMs: 0, effects: {} })],
-  [
-    "a listing of one account",
-    "snaptrade_put_listing",
-    () => ({
-      userId: "user-15001",
-      connections: [{ connectionId: "conn-15001", brokerage: null, disabled: false }],
-      accounts: [
-        { accountId: IDLE_ONE, connectionId: "conn-15001", holdingsLastSuccessfulSync: "2100-01-01T00:00:00Z" },
-      ],
-    }),
-  ],
-];
+const jobIdOf = (account: string) => jobOf.get(account) ?? "";
+const moves: Move[] = movesOfOneKey({
+  queued: QUEUED_ONE,
+  running: { account: RUNNING_ONE, fence: QUEUED + 7 },
+  idle: { account: IDLE_ONE, user: "user-15001", connection: "conn-15001" },
+  bare: "acct-15000",
+  seenWebhook: "new-acct-4001",
+  jobOf: jobIdOf,
+});
+moves.push([
+  "releasing when nothing waits",
+  "snaptrade_release_waiting",
+  () => ({ limit: 100, spacingMs: 0, effects: {} }),
+]);
 
 /** Moves over many keys: their work grows with what is queued or stale, never with what is finished. */
-const walks: [string, string, () => object][] = [
+const walks: Move[] = [
   [
     "stale keys",
     "snaptrade_list_stale",
@@ -167,15 +78,15 @@ const walks: [string, string, () => object][] = [
   ["pruning", "snaptrade_end_tick", () => ({ retentionMs: 0, limit: 100 })],
 ];
 
-describe.each(["force_custom_plan", "force_generic_plan"])("with %s", (plans) => {
+describe.each<PlanMode>(["force_custom_plan", "force_generic_plan"])("with %s", (plans) => {
   test.each(moves)("%s reads a handful of rows, whatever the tables hold", async (_what, name, request) => {
-    const { seq, entries } = await readsOf(name, request(), plans);
+    const { seq, entries } = await readsOf(database.sql, name, request(), plans);
     expect(seq).toEqual([]);
     expect(entries).toBeLessThan(60);
   });
 
   test.each(walks)("%s: no table of jobs or events is read from end to end", async (_what, name, request) => {
-    const { seq } = await readsOf(name, request(), plans);
+    const { seq } = await readsOf(database.sql, name, request(), plans);
     expect(seq.filter(({ table }) => /jobs|events/.test(table))).toEqual([]);
   });
 });
@@ -183,7 +94,7 @@ describe.each(["force_custom_plan", "force_generic_plan"])("with %s", (plans) =>
 test("the events of a job are found without reading a list of those that came lately", async () => {
   const [row] = await database.sql`
     explain (analyze, buffers, format json) select id from snaptrade_webhook_events
-    where finished_at is null and job_ids @> array[${jobOf.get(QUEUED_ONE) ?? ""}::uuid]`;
+    where finished_at is null and job_ids @> array[${jobIdOf(QUEUED_ONE)}::uuid]`;
   const plan = row?.["QUERY PLAN"][0].Plan;
   expect(JSON.stringify(plan)).toContain("snaptrade_webhook_events_open_jobs");
   expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(10);
