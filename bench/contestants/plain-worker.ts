@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Inside } from "@/bench/contestant";
+import { worldNow } from "@/bench/world/clock";
+import { createService } from "@/lib/composition";
+import { WORK_TYPES } from "@/lib/domain";
+import type { Env } from "@/lib/env";
+import { type Reading, readHoldings } from "@/lib/jobs/read-holdings";
+import { readTransactions } from "@/lib/jobs/read-transactions";
+import { createLogger } from "@/lib/log";
+import type { Provider } from "@/lib/provider/provider";
+import { decryptSecret } from "@/lib/secrets";
+import { createFunctionCaller } from "@/lib/store/call-function";
+import { POSTGRES_TIMEOUT_MS } from "@/lib/timings";
+
+export const plainJob = z.object({ jobId: z.string(), workType: z.enum(WORK_TYPES), accountId: z.string() });
+export type PlainJob = z.infer<typeof plainJob>;
+
+const taken = z.object({ isNew: z.boolean(), jobs: z.array(plainJob) });
+const account = z.object({
+  userId: z.string(),
+  secretCiphertext: z.string(),
+  watermark: z.string().nullable(),
+  today: z.string(),
+  storedBalances: z.boolean(),
+  storedPositions: z.boolean(),
+});
+
+export type PlainEvent = {
+  webhookId: string;
+  payload: string;
+  accountId: string | null;
+  workTypes: readonly string[];
+};
+
+/**
+ * What every other contestant shares: an event row with its jobs, and this service's own reading and storing code,
+ * without its protocol (no fence, no slot, no lock). `provider` is what the contestant makes of the provider: it may sleep.
+ */
+export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (provider: Provider) => Provider) {
+  const call = createFunctionCaller({ ...env.supabase, timeoutMs: POSTGRES_TIMEOUT_MS });
+  const service = createService(env, {
+    logger: createLogger({ secrets: env.secrets, level: "silent" }),
+    clock: () => worldNow(clock),
+  });
+  service.provider = wrap(service.provider);
+  const nothing = z.object({});
+
+  return {
+    takeEvent: (event: PlainEvent) => call("bench_take_event", event, taken),
+
+    /** One run. Resolves when everything is stored; null: the account is not known. @throws with the failure's kind */
+    async run(job: PlainJob): Promise<void> {
+      const { jobId, workType, accountId } = job;
+      const known = await call("bench_begin", job, account.nullable());
+      if (known === null) return;
+      const run = randomUUID();
+      tell({ is: "begun", run, workType, accountId, atMs: worldNow(clock) });
+      const { userId, secretCiphertext } = known;
+      const reading: Reading = {
+        accountId,
+        user: { userId, userSecret: decryptSecret(secretCiphertext, env.snaptrade.secretsKeys, userId) },
+        begun: {
+          ...known,
+          ...{ outcome: "begun", fence: 0, attempts: 1, tookOver: false, readsAccount: false },
+          ...{ calls: 0, failedParts: [], cursor: null },
+        },
+        calls: { left: Number.POSITIVE_INFINITY },
+        watch: { see: async (answer) => answer, counts: {} },
+        signal: new AbortController().signal,
+      };
+      const storing = {
+        ...service,
+        store: {
+          ...service.store,
+          async commitTransactions(request: Parameters<typeof service.store.commitTransactions>[0]) {
+            const { rows, watermark, cursor } = request;
+            const done = cursor === null;
+            await call("bench_store", { jobId, accountId, rows, watermark, done }, nothing);
+            return done ? ({ outcome: "done", publish: null } as const) : ({ outcome: "page" } as const);
+          },
+        },
+      };
+      const end =
+        workType === "holdings"
+          ? await readHoldings(service, reading)
+          : await readTransactions(storing, reading, jobId);
+      if (end.kind === "read") {
+        await call("bench_store", { jobId, accountId, holdings: end.parts.holdings, done: true }, nothing);
+      } else if (end.kind !== "committed") {
+        throw new Error(end.kind === "fail" ? end.reason : end.kind);
+      }
+      tell({ is: "stored", run, atMs: worldNow(clock) });
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { Command, Option } from "commander";
+import { CONTESTANT_NAMES, type ContestantName, loadContestant } from "@/bench/contestants/all";
+import { scenarioChart } from "@/bench/report/chart";
+import type { Row } from "@/bench/report/row";
+import { smokeFaults } from "@/bench/report/smoke";
+import { scenarioTable } from "@/bench/report/table";
+import { runRow, say } from "@/bench/run-row";
+import { SCENARIOS, SMOKE } from "@/bench/scenarios/all";
+import { startDatabases } from "@/bench/world/databases";
+import { colors } from "@/lib/cli/text";
+import { startRedis } from "@/sandbox/redis/start-redis";
+import type { Closers } from "@/sandbox/stack/closers";
+import { positiveNumber } from "@/sandbox/stack/command-options";
+import { runUntilStopped } from "@/sandbox/stack/run-until-stopped";
+
+type Options = {
+  scenario?: string[];
+  contestant?: ContestantName[];
+  smoke: boolean;
+  timeScale?: number;
+  json: boolean;
+};
+
+const OWN = "this";
+const SMOKE_CONTESTANTS: readonly ContestantName[] = [OWN, "plan"];
+/** The small one runs where others work too. */
+const TIME_SCALE = { usual: 10, smoke: 4 };
+const letters = [...new Set(SCENARIOS.map(({ name }) => name.slice(0, 1)))];
+
+const options = new Command("bench")
+  .description(
+    "This service against what others would use, on the same simulator, storm and machine, one after another.",
+  )
+  .addOption(new Option("--scenario <letter...>", "which; otherwise all").choices(letters))
+  .addOption(new Option("--contestant <name...>", "who; otherwise all").choices(CONTESTANT_NAMES))
+  .option("--smoke", "a small storm for two contestants; exit code 1 when the service misses its mark", false)
+  .option("--time-scale <n>", "how many times as fast the row's time runs (default: 10; --smoke 4)", positiveNumber)
+  .option("--json", "the rows as JSON instead of tables", false)
+  .parse()
+  .opts<Options>();
+
+await runUntilStopped((closers) => bench(options, closers));
+
+async function bench({ scenario, contestant, smoke, timeScale, json }: Options, closers: Closers): Promise<number> {
+  const scenarios = smoke ? [SMOKE] : SCENARIOS.filter(({ name }) => scenario?.includes(name.slice(0, 1)) ?? true);
+  const names = contestant ?? (smoke ? SMOKE_CONTESTANTS : CONTESTANT_NAMES);
+  const contestants = await Promise.all(names.map(loadContestant));
+  const scale = timeScale ?? (smoke ? TIME_SCALE.smoke : TIME_SCALE.usual);
+
+  const redis = await startRedis();
+  closers.add("Redis", redis.close);
+  if (redis.kind !== "server") throw new Error("The bench needs redis-server or valkey-server on PATH.");
+  const databases = await startDatabases();
+  closers.add("Postgres", databases.close);
+
+  const rows: Row[] = [];
+  for (const each of scenarios) {
+    say(`Scenario ${each.name}: ${each.title}`);
+    const before = rows.length;
+    for (const who of contestants) {
+      rows.push(await runRow({ databases, redis }, each, who, scale, closers.isClosing));
+    }
+    const own = rows.slice(before);
+    if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);
+    if (!smoke) await keepChart(each.name, scenarioChart(`${each.name}: ${each.title}`, own));
+  }
+  if (json) process.stdout.write(`${JSON.stringify(rows)}\n`);
+  if (smoke) return judgeSmoke(rows);
+  const reasons = Object.fromEntries(contestants.map(({ name, reason }) => [name, reason]));
+  await keep("results.json", `${JSON.stringify({ timeScale: scale, reasons, rows }, null, 2)}\n`);
+  return 0;
+}
+
+function judgeSmoke(rows: readonly Row[]): number {
+  const faults = rows.filter(({ contestant }) => contestant === OWN).flatMap(smokeFaults);
+  if (faults.length > 0) say(`The service missed its mark: ${faults.join(", ")}`);
+  return faults.length === 0 ? 0 : 1;
+}
+
+function keepChart(scenario: string, svg: string): Promise<void> {
+  return keep(path.join("charts", `${scenario}.svg`), svg);
+}
+
+async function keep(name: string, text: string): Promise<void> {
+  const file = path.join(import.meta.dirname, name);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, text);
+}

@@ -1,0 +1,161 @@
+import type { Contestant, Usage } from "@/bench/contestant";
+import { analyseRuns, percentile, type RunFigures, recoveryMs } from "@/bench/report/analyse-runs";
+import type { Scenario } from "@/bench/scenarios/scenario";
+import type { World } from "@/bench/world/start-world";
+import { WORK_TYPES } from "@/lib/domain";
+import { workerPath } from "@/lib/jobs/publisher";
+import { compareAccounts, differingKeys } from "@/sandbox/demo/compare-accounts";
+import type { Tally } from "@/sandbox/demo/replay-storm";
+
+/** Above this part of its processors the machine, and not the contestant, makes the figures. */
+const BUSIEST = 0.7;
+const MINUTE_MS = 60_000;
+/** How far ahead of its pace the service's budget may be, as a part of the limit. */
+const BURST = 0.05;
+
+/** Null: this contestant or scenario cannot have it. Seconds are the row's. "never": no run came. */
+export type Row = {
+  scenario: string;
+  contestant: string;
+  valid: boolean;
+  machineBusy: number | null;
+  drained: boolean | null;
+  events: number;
+  non200: number;
+  jobs: number;
+  runs: number;
+  wastedRuns: number;
+  providerCalls: number;
+  callsNeeded: number | null;
+  callsOverNeeded: number | null;
+  provider429: number;
+  maxCallsInWindow: number;
+  limit: number;
+  share: number;
+  shareUsed: number | null;
+  lostUpdates: number;
+  freshP50Seconds: number | "never" | null;
+  freshP99Seconds: number | "never" | null;
+  drainSeconds: number | null;
+  drainBoundSeconds: number | null;
+  drainOverBound: number | null;
+  recoverySeconds: number | "never" | null;
+  sleptSeconds: number;
+  functionSeconds: number;
+  deliveriesPerJob: number | null;
+  redisRequests: number;
+  postgresRequests: number;
+  qstashRequests: number;
+  peakMemoryMb: number | null;
+  cpuSeconds: number | null;
+};
+
+type Ended = {
+  world: World;
+  scenario: Scenario;
+  contestant: Contestant;
+  tally: Tally;
+  startedMs: number;
+  drained: boolean | null;
+  jobs: number;
+  usage: Usage | null;
+  busy: number | null;
+};
+
+/** Everything that the bench tells of one row. */
+export async function rowOf(ended: Ended): Promise<Row> {
+  const { world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy } = ended;
+  const { recorder, snaptrade, qstash } = world;
+  const isCounted = scenario.counted ?? (() => true);
+  const runs = [...recorder.runs.values()];
+  const counted = <T extends { accountId: string }>(list: readonly T[]) =>
+    list.filter((each) => isCounted(each.accountId));
+  const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs);
+  const sim = snaptrade.state();
+  const accounts = counted(snaptrade.accounts());
+  const lost = differingKeys(await compareAccounts(world.sql, accounts));
+  const { deliveriesByPath, requests } = qstash.state();
+  const deliveries = WORK_TYPES.reduce((sum, type) => sum + (deliveriesByPath[workerPath(type)] ?? 0), 0);
+  const faultMs = recorder.faultMs();
+  const recovered = faultMs === null ? null : recoveryMs(faultMs, runs);
+  const callsNeeded = scenario.drains ? figures.callsNeeded : null;
+  return {
+    scenario: scenario.name,
+    contestant: contestant.name,
+    valid: busy === null || busy <= BUSIEST,
+    machineBusy: rounded(busy, 2),
+    drained,
+    events: tally.sent,
+    non200: tally.non200,
+    jobs,
+    runs: figures.stored,
+    wastedRuns: figures.wasted,
+    providerCalls: sim.calls.length,
+    callsNeeded,
+    callsOverNeeded: callsNeeded === null ? null : rounded(sim.calls.length / callsNeeded, 3),
+    provider429: sim.count429,
+    maxCallsInWindow: sim.maxCallsInWindow,
+    limit: scenario.limit,
+    share: contestant.share,
+    shareUsed: scenario.drains ? rounded(shareUsed(figures, sim.calls, contestant.share * scenario.limit), 3) : null,
+    lostUpdates: lost.length,
+    freshP50Seconds: seconds(percentile(figures.freshnessMs, 0.5)),
+    freshP99Seconds: seconds(percentile(figures.freshnessMs, 0.99)),
+    ...drainOf(ended, figures, callsNeeded, startedMs),
+    recoverySeconds: faultMs === null ? null : seconds(recovered ?? Number.POSITIVE_INFINITY),
+    sleptSeconds: rounded(recorder.seconds.slept, 0),
+    functionSeconds: rounded(recorder.seconds.inFunctions, 0),
+    deliveriesPerJob: deliveries === 0 || jobs === 0 ? null : rounded(deliveries / jobs, 3),
+    redisRequests: world.redis.requests(),
+    postgresRequests: world.supabase.requests(),
+    qstashRequests: requests,
+    peakMemoryMb: rounded(usage?.peakMemoryMb ?? null, 0),
+    cpuSeconds: rounded(usage?.cpuSeconds ?? null, 1),
+  };
+}
+
+/** Calls that were answered while a change waited, of those that the share allows in that time. */
+function shareUsed(
+  { waiting }: RunFigures,
+  calls: readonly { at: string; status: number | null }[],
+  perMinute: number,
+): number | null {
+  const waitedMs = waiting.reduce((sum, [from, to]) => sum + to - from, 0);
+  if (waitedMs === 0) return null;
+  const times = calls.filter(({ status }) => status !== 429).map(({ at }) => Date.parse(at));
+  const used = times.filter((at) => waiting.some(([from, to]) => at >= from && at <= to)).length;
+  return used / ((perMinute * waitedMs) / MINUTE_MS);
+}
+
+/** From the first event on: what the needed calls must take at that contestant's share, and never less than the events. */
+function drainOf(
+  { world, scenario, contestant }: Ended,
+  { lastStoredMs }: RunFigures,
+  callsNeeded: number | null,
+  startedMs: number,
+): Pick<Row, "drainSeconds" | "drainBoundSeconds" | "drainOverBound"> {
+  if (callsNeeded === null || lastStoredMs === null)
+    return { drainSeconds: null, drainBoundSeconds: null, drainOverBound: null };
+  const { share } = contestant;
+  const atOnce = share < 1 ? BURST * scenario.limit : scenario.limit;
+  const byCalls = ((callsNeeded - atOnce) / (share * scenario.limit)) * MINUTE_MS;
+  const byEvents = Math.max(...world.recorder.changes.map(({ atMs }) => atMs)) - startedMs;
+  const boundMs = Math.max(byCalls, byEvents);
+  const drainMs = lastStoredMs - startedMs;
+  return {
+    drainSeconds: rounded(drainMs / 1000, 1),
+    drainBoundSeconds: rounded(boundMs / 1000, 1),
+    drainOverBound: rounded(drainMs / boundMs, 3),
+  };
+}
+
+function seconds(ms: number | null): number | "never" | null {
+  if (ms === null) return null;
+  return Number.isFinite(ms) ? rounded(ms / 1000, 1) : "never";
+}
+
+function rounded(value: number, digits: number): number;
+function rounded(value: number | null, digits: number): number | null;
+function rounded(value: number | null, digits: number): number | null {
+  return value === null ? null : Math.round(value * 10 ** digits) / 10 ** digits;
+}

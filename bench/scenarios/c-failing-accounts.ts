@@ -1,0 +1,74 @@
+import type { Scenario } from "@/bench/scenarios/scenario";
+import type { StormPost } from "@/sandbox/demo/storm";
+import { withChanges } from "@/sandbox/demo/storm";
+import { makeWebhook } from "@/sandbox/snaptrade/sign-webhook";
+import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
+import { SNAPTRADE_KEYS } from "@/sandbox/stack/start-stack";
+
+const MINUTE_MS = 60_000;
+/** Each failing account has one event in this time, each healthy one an event a minute. */
+const LENGTH_MS = 10 * MINUTE_MS;
+/** What the last events may take. */
+const AFTER_MS = 2 * MINUTE_MS;
+/** The first numbers, hundreds of them, so that a path pattern names a hundred accounts. */
+const FIRST_FAILING = 100;
+const HUNDRED = 100;
+
+/**
+ * Accounts that fail for ever beside healthy ones: every second hundred answers 500 (a broken brokerage: three calls an
+ * attempt), the others 403 (access was taken away: one call). With them and without them, so that the healthy ones can be
+ * compared. The limit leaves room for both: what is measured is whether failures take more of it than they must.
+ */
+export function failingAccounts({ failing, healthy }: { failing: number; healthy: number }): Scenario[] {
+  const shared = {
+    ...{ accounts: FIRST_FAILING + failing, limit: 1_000, patienceMs: 0, drains: false },
+    counted: (accountId: string) => numberOf(accountId) < FIRST_FAILING,
+  };
+  const play = (withFailing: boolean): Scenario["play"] =>
+    async function play({ world, replay, wait }) {
+      for (let from = 0; from < failing; from += HUNDRED) {
+        const path = `/accounts/acct-${fourDigits(FIRST_FAILING + from).slice(0, 2)}*`;
+        const status = (from / HUNDRED) % 2 === 0 ? 500 : 403;
+        await world.fault({ match: { path }, respond: { status, delayMs: world.latencyMs } });
+      }
+      await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
+      const startMs = world.now();
+      const posts: Omit<StormPost, "change">[] = [];
+      for (let i = 0; i < healthy; i += 1) {
+        for (let atMs = (i / healthy) * MINUTE_MS; atMs < LENGTH_MS; atMs += MINUTE_MS) {
+          posts.push(postOf(i, atMs, startMs));
+        }
+      }
+      for (let i = 0; withFailing && i < failing; i += 1) {
+        posts.push(postOf(FIRST_FAILING + i, (i / failing) * LENGTH_MS, startMs));
+      }
+      await replay(withChanges(posts.sort((a, b) => a.atMs - b.atMs)));
+      await wait(AFTER_MS);
+    };
+  return [
+    { ...shared, name: "c", title: `${failing} failing accounts beside ${healthy} healthy ones`, play: play(true) },
+    { ...shared, name: "c0", title: `the ${healthy} healthy accounts of c alone`, play: play(false) },
+  ];
+}
+
+function postOf(index: number, atMs: number, startMs: number): Omit<StormPost, "change"> {
+  const owner = fourDigits(Math.floor(index / 2));
+  const fields = {
+    webhookId: `webhook-${index}-${Math.round(atMs)}`,
+    clientId: SNAPTRADE_KEYS.clientId,
+    eventTimestamp: microsecondTimeText(startMs + atMs),
+    userId: `user-${owner}`,
+    eventType: "ACCOUNT_HOLDINGS_UPDATED",
+    brokerageAuthorizationId: `conn-${owner}`,
+    accountId: `acct-${fourDigits(index)}`,
+  };
+  return { atMs, ...makeWebhook(fields, SNAPTRADE_KEYS.consumerKey) };
+}
+
+function numberOf(accountId: string): number {
+  return Number(accountId.slice("acct-".length));
+}
+
+function fourDigits(n: number): string {
+  return String(n).padStart(4, "0");
+}

@@ -1,0 +1,25 @@
+import type { Scenario } from "@/bench/scenarios/scenario";
+import { demoStorm } from "@/bench/scenarios/storms";
+
+/** In the middle of the storm's runs, and where the process is back again after. */
+const KILLED_AFTER_MS = 30_000;
+const AWAY_MS = 5_000;
+
+export function killedWorker(accounts: number): Scenario {
+  return {
+    name: "f",
+    title: `the storm for ${accounts} accounts, the worker killed in the middle`,
+    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true },
+    async play({ world, running, replay, wait }) {
+      await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
+      const kill = async () => {
+        await wait(KILLED_AFTER_MS);
+        running.kill();
+        world.recorder.fault(world.now());
+        await wait(AWAY_MS);
+        await running.restart();
+      };
+      await Promise.all([replay(demoStorm(world, accounts)), kill()]);
+    },
+  };
+}
