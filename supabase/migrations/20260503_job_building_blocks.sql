@@ -1,6 +1,9 @@
 -- What the job functions share. None of these is called by the app itself. All of them run inside a transaction that holds
 -- the key's advisory lock: under READ COMMITTED accept and commit would otherwise miss each other (I1, I3).
 -- Times are clock_timestamp() after the lock is held: now() is the start of a transaction that may have waited.
+--
+-- The functions that the app calls plan with enable_seqscan off, and with them all that they call: a plan lives as long as
+-- its connection, and one that was made while a table was nearly empty would read all that a storm has brought, each time.
 
 create function public.snaptrade_lock_key(p_work_type text, p_account_id text) returns void
 language sql security invoker set search_path = '' as $$

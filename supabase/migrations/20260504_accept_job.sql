@@ -53,7 +53,7 @@ end $$;
 -- account does not stop a page. The keys are locked in sorted order.
 --   {reason, spacingMs, items: [{jobId, workType, accountId}]} -> {publish: [...], notNew: [jobId], failed: [{accountId, error}]}
 create function public.snaptrade_accept_jobs(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_item jsonb;
   v_answer jsonb;

@@ -152,7 +152,7 @@ end $$;
 --   effect: {kind, change, workTypes}, unroutable (boolean), spacingMs}. Answers like snaptrade_take_event, with
 -- outcome 'duplicate' for an id that has a row, processed or not (I2: the partial unique index stands behind it).
 create function public.snaptrade_accept_event(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_row public.snaptrade_webhook_events;
   v_taken jsonb;
@@ -190,7 +190,7 @@ end $$;
 -- those whose key somebody holds: the events are of many keys, in the order in which they came.
 --   {userId?, limit, spacingMs, effects} -> {released, publish: [...]}
 create function public.snaptrade_release_waiting(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_row record;
   v_taken jsonb;

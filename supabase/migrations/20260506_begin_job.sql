@@ -7,7 +7,7 @@
 --  | {outcome: 'overtaken' | 'already_active' | 'gone' | 'unknown'}
 --  | {outcome: 'dead', publish}: the ended lease was the last attempt
 create function public.snaptrade_begin_job(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_type text := request ->> 'workType';
   v_account_id text := request ->> 'accountId';

@@ -4,7 +4,7 @@
 -- commit of holdings: {jobId, workType, accountId, fence, parts} -> {outcome: 'done', complete, publish} |
 --   {outcome: 'fenced'} | {outcome: 'gone'}. holdings_synced_at moves only when all parts are good.
 create function public.snaptrade_commit_holdings(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_complete boolean;
@@ -32,7 +32,7 @@ end $$;
 -- rows wants back with the next page, and when its pass began. A job that was put back in the middle of a pass goes on
 -- covering new events: where one is younger than the pass, its last page begins another pass and not the end (I1).
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_written jsonb;

@@ -12,7 +12,7 @@ $$;
 --   {jobId, workType, accountId, delivery, fence?, notBeforeMs (a cooldown's end; else 0), parts?}
 -- -> {outcome: 'deferred', publish} | {outcome: 'overtaken' | 'fenced'}
 create function public.snaptrade_defer_job(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_due timestamptz;
@@ -43,7 +43,7 @@ end $$;
 -- give back: a run that begun but may not read (Redis did not answer). The delivery number stays, so that QStash's own
 -- retry of the message goes on; where a trailing job stands, that one is published. {..., fence} -> {outcome, publish}
 create function public.snaptrade_give_back_job(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_id uuid;
@@ -60,7 +60,7 @@ end $$;
 -- fail: a failed attempt. {..., fence, error, status (HTTP, 0 without an answer), permanent, maxAttempts, parts?}
 -- -> {outcome: 'failed' | 'dead', publish} | {outcome: 'fenced'}
 create function public.snaptrade_fail_job(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
   v_status integer := (request ->> 'status')::integer;
@@ -85,7 +85,7 @@ end $$;
 -- state_at stays: only an event says that an account was removed. What a 404 alone says, a later listing that shows the
 -- account, or a repaired connection, takes back (snaptrade_is_missing).
 create function public.snaptrade_close_job(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
 begin
@@ -103,7 +103,7 @@ end $$;
 -- next delivery a minute later, never an attempt. {jobId, workType, accountId, delivery, maxAttempts}
 -- -> {outcome: 'republished' | 'dead', publish} | {outcome: 'overtaken'}
 create function public.snaptrade_republish_failed(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_job public.snaptrade_sync_jobs;
 begin

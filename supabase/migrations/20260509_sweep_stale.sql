@@ -7,7 +7,7 @@ create index snaptrade_accounts_transactions_sweep on public.snaptrade_accounts
 
 -- {sweepId, guardMs} -> {started}. A sweep whose pages have stopped coming is taken over after guardMs.
 create function public.snaptrade_start_sweep(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 begin
   insert into public.snaptrade_service_state as s (name, value, at)
   values ('sweep', jsonb_build_object('sweepId', request ->> 'sweepId'), clock_timestamp())
@@ -65,7 +65,7 @@ end $$;
 -- -> {current: false} for a page of a sweep that was replaced, else {current: true, keys: [{workType, accountId, calls,
 --    attempted}]}. Holdings first, then transactions; an empty page ends the sweep.
 create function public.snaptrade_list_stale(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_limit integer := (request ->> 'limit')::integer;
   v_type text;
@@ -94,7 +94,7 @@ end $$;
 
 -- Ends a sweep whose next page could not be published, so that the next cron call starts anew. {sweepId} -> {}
 create function public.snaptrade_end_sweep(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 begin
   update public.snaptrade_service_state set value = '{}', at = clock_timestamp()
   where name = 'sweep' and value ->> 'sweepId' = request ->> 'sweepId';

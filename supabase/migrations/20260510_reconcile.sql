@@ -5,7 +5,7 @@
 --   {limit, maxAttempts} -> {taken: n, dead: [{jobId, workType, accountId}], publish: [trailing jobs of the dead]}
 -- A job taken back has no message that counts any more, so it is listed as overdue without a grace.
 create function public.snaptrade_take_back_leases(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_now timestamptz := clock_timestamp(); -- a volatile function would keep the index from being used
   v_candidate record;
@@ -43,7 +43,7 @@ end $$;
 --   unpublished}]}. The grace is 30 s after due_at and the last publish, doubled by each publish of reconcile in a row
 --   without a begin, at most 8 min; the caller adds it to the slot that Redis knows.
 create function public.snaptrade_list_overdue(request jsonb) returns jsonb
-language sql stable security invoker set search_path = '' as $$
+language sql stable security invoker set search_path = '' set enable_seqscan = off as $$
   select jsonb_build_object('jobs', coalesce(jsonb_agg(jsonb_build_object('jobId', o.id, 'workType', o.work_type,
     'accountId', o.account_id, 'delivery', o.delivery, 'calls', public.snaptrade_calls(o.work_type, o.account_id),
     'createdAt', o.created_at, 'graceMs', o.grace_ms, 'unpublished', o.unpublished) order by o.created_at, o.id), '[]'))
@@ -64,7 +64,7 @@ $$;
 -- Hands out the next delivery of jobs that are still queued under the delivery that was listed.
 --   {items: [{jobId, workType, accountId, delivery}]} -> {publish: [...]}
 create function public.snaptrade_republish_jobs(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_item record;
   v_publish jsonb := '[]';
@@ -87,7 +87,7 @@ end $$;
 -- Ends a tick: prunes a batch of what is older than the retention, and writes the heartbeat.
 --   {retentionMs, limit} -> {events, jobs}
 create function public.snaptrade_end_tick(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_cutoff timestamptz := clock_timestamp() - make_interval(secs => (request ->> 'retentionMs')::numeric / 1000);
   v_events integer;

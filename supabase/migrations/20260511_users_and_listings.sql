@@ -2,7 +2,7 @@
 
 -- {userId, authUserId?, secretCiphertext} -> {created}. A user who was deleted and comes back starts anew.
 create function public.snaptrade_put_user(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_created boolean;
 begin
@@ -17,7 +17,7 @@ end $$;
 
 -- An operator takes a user out: the secret goes at once, jobs close as gone when they are delivered. {userId} -> {removed}
 create function public.snaptrade_remove_user(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 begin
   update public.snaptrade_users set deleted_at = clock_timestamp(), secret_ciphertext = null
   where user_id = request ->> 'userId' and deleted_at is null;
@@ -32,7 +32,7 @@ create index snaptrade_users_comparison on public.snaptrade_users (coalesce(comp
 -- Asked each minute, so neither the users nor those that are not due are gone through: how many there are is Postgres's own
 -- estimate, and the comparison's time is a stable one (a volatile function would keep the index from being used).
 create function public.snaptrade_users_to_list(request jsonb) returns jsonb
-language sql stable security invoker set search_path = '' as $$
+language sql stable security invoker set search_path = '' set enable_seqscan = off as $$
   select jsonb_build_object('users', coalesce(jsonb_agg(jsonb_build_object('userId', d.user_id,
     'secretCiphertext', d.secret_ciphertext) order by d.rank, d.at nulls first), '[]'))
   from (select distinct on (due.user_id) due.* from (
@@ -62,7 +62,7 @@ $$;
 -- A listing is done when the jobs of what it found are accepted, not before: one that breaks off in between is made again.
 -- An attempt that failed counts too: the provider is not asked again the same day for the same user. {userId} -> {}
 create function public.snaptrade_mark_listed(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 begin
   update public.snaptrade_users set listed_at = clock_timestamp(), compared_at = clock_timestamp()
   where user_id = request ->> 'userId';
@@ -75,7 +75,7 @@ end $$;
 -- -> {behind: [{workType, accountId, calls}]}:
 -- keys whose upstream data moved on while no webhook came. Lost webhooks are normal: SnapTrade re-sends three times.
 create function public.snaptrade_put_listing(request jsonb) returns jsonb
-language plpgsql security invoker set search_path = '' as $$
+language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
   v_behind jsonb;
 begin
