@@ -116,8 +116,8 @@ export const MUTANTS: Mutant[] = [
     edits: [
       {
         file: "lib/jobs/read-holdings.ts",
-        right: "if (balances !== null) holdings.balances = balances;",
-        wrong: "holdings.balances = balances ?? [];",
+        right: "if (balances !== null && !balancesDoubted) holdings.balances = balances;",
+        wrong: "if (!balancesDoubted) holdings.balances = balances ?? [];",
       },
     ],
     tests: ["tests/integration/service/run-parts.test.ts", HISTORIES],
@@ -153,7 +153,13 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: "a slot of later that the pointer does not pass",
-    edits: [{ file: BUDGET, right: "  return gap(base, calls * perCall), calls\n", wrong: "  return base, calls\n" }],
+    edits: [
+      {
+        file: BUDGET,
+        right: "  return gap(base, math.max(perCall, calls * perCall - slack)), calls\n",
+        wrong: "  return base, calls\n",
+      },
+    ],
     tests: [BUDGET_TEST, DIFFERENTIAL],
   },
   {
