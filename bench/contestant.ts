@@ -52,6 +52,8 @@ export type Contestant = {
   share: number;
   /** How much later than its key's last run an event's run may begin; others begin at once. */
   spacingMs: number;
+  /** It talks to Redis or Postgres itself: the fronts do not see all of its round trips. */
+  direct?: true;
   /** Inside its own process. */
   serveInside(inside: Inside): Promise<Served>;
   start(parts: Parts): Promise<Running>;

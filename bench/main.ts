@@ -60,7 +60,9 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
     say(`Scenario ${each.name}: ${each.title}`);
     const before = rows.length;
     for (const who of contestants) {
-      rows.push(await runRow({ databases, redis }, each, who, scale, closers.isClosing));
+      rows.push(
+        await runRow({ databases, redis }, each, who, Math.min(scale, each.mostTimeScale ?? scale), closers.isClosing),
+      );
     }
     const own = rows.slice(before);
     if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);

@@ -47,7 +47,7 @@ export async function runRow(
     const busy = machineBefore !== null && machineAfter !== null ? busyShare(machineBefore, machineAfter) : null;
     const row = await rowOf({ world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy });
     say(
-      `${label}: ${drained === false ? "not drained" : "done"}, ${row.provider429} x 429, ${row.lostUpdates} lost updates`,
+      `${label}: ${drained === false ? "not drained" : "done"}, ${row.provider429} x 429, ${row.differingKeys} keys differ`,
     );
     return row;
   } finally {

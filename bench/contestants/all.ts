@@ -5,6 +5,7 @@ const LOADERS = {
   this: () => import("@/bench/contestants/this"),
   before: () => import("@/bench/contestants/before"),
   plan: () => import("@/bench/contestants/plan"),
+  bullmq: () => import("@/bench/contestants/bullmq"),
 };
 
 export type ContestantName = keyof typeof LOADERS;

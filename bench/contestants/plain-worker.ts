@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Inside } from "@/bench/contestant";
 import { worldNow } from "@/bench/world/clock";
 import { createService } from "@/lib/composition";
-import { WORK_TYPES } from "@/lib/domain";
+import { WORK_TYPES, type WorkType } from "@/lib/domain";
 import type { Env } from "@/lib/env";
 import { type Reading, readHoldings } from "@/lib/jobs/read-holdings";
 import { readTransactions } from "@/lib/jobs/read-transactions";
@@ -30,8 +30,16 @@ export type PlainEvent = {
   webhookId: string;
   payload: string;
   accountId: string | null;
-  workTypes: readonly string[];
+  workTypes: readonly WorkType[];
 };
+
+/** The provider answered 429 (or is busy), and says how long it wants to be left alone. */
+export class PutOff extends Error {
+  override readonly name = "PutOff";
+  constructor(readonly waitMs: number) {
+    super("put off");
+  }
+}
 
 /**
  * What every other contestant shares: an event row with its jobs, and this service's own reading and storing code,
@@ -88,6 +96,7 @@ export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (prov
       if (end.kind === "read") {
         await call("bench_store", { jobId, accountId, holdings: end.parts.holdings, done: true }, nothing);
       } else if (end.kind !== "committed") {
+        if (end.kind === "defer") throw new PutOff(end.notBeforeMs);
         throw new Error(end.kind === "fail" ? end.reason : end.kind);
       }
       tell({ is: "stored", run, atMs: worldNow(clock) });

@@ -5,7 +5,7 @@ type Panel = { title: string; value: (row: Row) => number | "never" | null };
 const PANELS: readonly Panel[] = [
   { title: "provider calls", value: (row) => row.providerCalls },
   { title: "429s", value: (row) => row.provider429 },
-  { title: "lost updates", value: (row) => row.lostUpdates },
+  { title: "keys that differ at the end", value: (row) => row.differingKeys },
   { title: "wasted runs", value: (row) => row.wastedRuns },
   { title: "event to stored, p99 (s)", value: (row) => row.freshP99Seconds },
   { title: "drained after (s)", value: (row) => row.drainSeconds },

@@ -17,10 +17,12 @@ const BURST = 0.05;
 export type Row = {
   scenario: string;
   contestant: string;
+  timeScale: number;
   valid: boolean;
   machineBusy: number | null;
   drained: boolean | null;
   events: number;
+  postedSeconds: number;
   non200: number;
   jobs: number;
   runs: number;
@@ -33,7 +35,9 @@ export type Row = {
   limit: number;
   share: number;
   shareUsed: number | null;
-  lostUpdates: number;
+  /** Keys whose rows differ from SnapTrade at the end; while jobs are left, it cannot be told which of them are lost. */
+  differingKeys: number;
+  lostUpdates: number | null;
   freshP50Seconds: number | "never" | null;
   freshP99Seconds: number | "never" | null;
   drainSeconds: number | null;
@@ -43,8 +47,8 @@ export type Row = {
   sleptSeconds: number;
   functionSeconds: number;
   deliveriesPerJob: number | null;
-  redisRequests: number;
-  postgresRequests: number;
+  redisRequests: number | null;
+  postgresRequests: number | null;
   qstashRequests: number;
   peakMemoryMb: number | null;
   cpuSeconds: number | null;
@@ -73,7 +77,7 @@ export async function rowOf(ended: Ended): Promise<Row> {
   const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs);
   const sim = snaptrade.state();
   const accounts = counted(snaptrade.accounts());
-  const lost = differingKeys(await compareAccounts(world.sql, accounts));
+  const differing = differingKeys(await compareAccounts(world.sql, accounts));
   const { deliveriesByPath, requests } = qstash.state();
   const deliveries = WORK_TYPES.reduce((sum, type) => sum + (deliveriesByPath[workerPath(type)] ?? 0), 0);
   const faultMs = recorder.faultMs();
@@ -82,10 +86,12 @@ export async function rowOf(ended: Ended): Promise<Row> {
   return {
     scenario: scenario.name,
     contestant: contestant.name,
+    timeScale: world.parts.clock.scale,
     valid: busy === null || busy <= BUSIEST,
     machineBusy: rounded(busy, 2),
     drained,
     events: tally.sent,
+    postedSeconds: rounded(tally.sent === 0 ? 0 : (world.at(tally.lastAnswerAt.getTime()) - startedMs) / 1000, 0),
     non200: tally.non200,
     jobs,
     runs: figures.stored,
@@ -98,7 +104,8 @@ export async function rowOf(ended: Ended): Promise<Row> {
     limit: scenario.limit,
     share: contestant.share,
     shareUsed: scenario.drains ? rounded(shareUsed(figures, sim.calls, contestant.share * scenario.limit), 3) : null,
-    lostUpdates: lost.length,
+    differingKeys: differing.length,
+    lostUpdates: drained === true ? differing.length : null,
     freshP50Seconds: seconds(percentile(figures.freshnessMs, 0.5)),
     freshP99Seconds: seconds(percentile(figures.freshnessMs, 0.99)),
     ...drainOf(ended, figures, callsNeeded, startedMs),
@@ -106,8 +113,8 @@ export async function rowOf(ended: Ended): Promise<Row> {
     sleptSeconds: rounded(recorder.seconds.slept, 0),
     functionSeconds: rounded(recorder.seconds.inFunctions, 0),
     deliveriesPerJob: deliveries === 0 || jobs === 0 ? null : rounded(deliveries / jobs, 3),
-    redisRequests: world.redis.requests(),
-    postgresRequests: world.supabase.requests(),
+    redisRequests: contestant.direct ? null : world.redis.requests(),
+    postgresRequests: contestant.direct ? null : world.supabase.requests(),
     qstashRequests: requests,
     peakMemoryMb: rounded(usage?.peakMemoryMb ?? null, 0),
     cpuSeconds: rounded(usage?.cpuSeconds ?? null, 1),

@@ -5,6 +5,8 @@ type Figure = keyof Row;
 
 /** In words, in the order of the table. */
 const LINES: readonly [Figure, string][] = [
+  ["timeScale", "time scale"],
+  ["postedSeconds", "events posted in (s)"],
   ["providerCalls", "provider calls"],
   ["callsNeeded", "calls needed"],
   ["callsOverNeeded", "calls / needed"],
@@ -13,6 +15,7 @@ const LINES: readonly [Figure, string][] = [
   ["share", "its share of the limit"],
   ["shareUsed", "share used while work waited"],
   ["lostUpdates", "lost updates"],
+  ["differingKeys", "keys that differ at the end"],
   ["wastedRuns", "wasted runs"],
   ["freshP50Seconds", "event to stored, p50 (s)"],
   ["freshP99Seconds", "event to stored, p99 (s)"],

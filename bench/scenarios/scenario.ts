@@ -18,6 +18,8 @@ export type Scenario = {
   accounts: number;
   /** Provider calls a minute. */
   limit: number;
+  /** Where its work at the usual scale would be too much for two cores: the most that it takes. */
+  mostTimeScale?: number;
   /** How long after the last event the row may go on until it counts as not drained, in the row's time. */
   patienceMs: number;
   /** False: at its end there is still work of later, and what the calls needed cannot be told from events. */

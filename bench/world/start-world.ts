@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import getPort from "get-port";
 import postgres from "postgres";
 import type { Parts } from "@/bench/contestant";
-import { type WorldClock, wallMs, worldNow } from "@/bench/world/clock";
+import { type WorldClock, wallMs, worldNow, worldTime } from "@/bench/world/clock";
 import type { Databases } from "@/bench/world/databases";
 import { createRecorder } from "@/bench/world/recorder";
 import { startQStash } from "@/sandbox/qstash/start-qstash";
@@ -93,6 +93,8 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     supabase,
     sql,
     now: () => worldNow(clock),
+    /** The row's time at a moment of the wall clock. */
+    at: (wallClockMs: number) => worldTime(clock, wallClockMs),
     fault,
     latencyMs: Math.round(wallMs(clock, PROVIDER_LATENCY_MS)),
   };
