@@ -13,9 +13,9 @@ const PANELS: readonly Panel[] = [
   { title: "function seconds", value: (row) => row.functionSeconds },
 ];
 
-const WIDTH = 760;
+const WIDTH = 800;
 const LEFT = 90;
-const BAR_WIDTH = 520;
+const BAR_WIDTH = 500;
 const BAR = 18;
 const GAP = 6;
 const TITLE = 28;
