@@ -88,12 +88,7 @@ async function liveThroughIt(): Promise<void> {
   const accountId = driver.nextAccount();
   await postWithSecrets(accountId);
   await driver.deliver((await driver.jobs(accountId))[0]?.id);
-  for (const fields of [
-    { eventType: "TEST" },
-    { eventTimestamp: "soon" },
-    { accountId: "a:b" },
-    { userId: "u" },
-  ]) {
+  for (const fields of [{ eventType: "TEST" }, { eventTimestamp: "soon" }, { accountId: "a:b" }, { userId: "u" }]) {
     await postWithSecrets(accountId, fields);
   }
 
