@@ -159,7 +159,7 @@ test("a listing waits while the budget has no call free, and goes on when it has
     ...service.guards,
     reserveCallsNow: async (calls) => {
       looks += 1;
-      return looks < 3 ? 0 : service.guards.reserveCallsNow(calls);
+      return looks < 3 ? 0 : calls;
     },
   };
   const tools = operator({ ...service, guards });
