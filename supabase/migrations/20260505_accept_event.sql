@@ -1,5 +1,13 @@
 -- Intake: one authentic event becomes durable, in one call (I1, I2).
 
+-- A reading that was put back in the middle. Its job covers younger events only by their rows (the last page looks for
+-- them), so none of them may be answered without one.
+create function public.snaptrade_is_half_read(p_work_type text, p_account_id text) returns boolean
+language sql stable security invoker set search_path = '' as $$
+  select p_work_type = 'transactions' and exists (select from public.snaptrade_accounts a
+    where a.account_id = p_account_id and (a.transactions_cursor ->> 'pages')::integer > 0);
+$$;
+
 -- Closed by a 404 alone, not by an event: what shows it again may bring it back.
 create function public.snaptrade_is_missing(p_account public.snaptrade_accounts) returns boolean
 language sql immutable security invoker set search_path = '' as $$
@@ -113,7 +121,8 @@ end $$;
 
 -- Routes one event and accepts its keys. The keys are locked in sorted order before any row is touched: the run's
 -- functions take the same locks first and rows after.
--- Returns {outcome, jobIds, publish, queued: {jobId, dueInMs} | null (the queued job of a single key), differs}.
+-- Returns {outcome, jobIds, publish, queued: {jobId, dueInMs} | null, differs}. queued: the job of a single key that may
+-- stand behind the queued key, because it has not begun to read.
 create function public.snaptrade_take_event(p_event jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
 declare
@@ -145,6 +154,7 @@ begin
       when 'state' then 'accepted' else v_route ->> 'route' end,
     'jobIds', to_jsonb(v_ids), 'publish', v_publish, 'differs', coalesce(v_route -> 'differs', 'false'),
     'queued', case when cardinality(v_ids) = 1
+      and not public.snaptrade_is_half_read(v_route #>> '{keys,0,workType}', v_route #>> '{keys,0,accountId}')
       then jsonb_build_object('jobId', v_ids[1], 'dueInMs', v_answer -> 'dueInMs') end);
 end $$;
 
@@ -163,7 +173,7 @@ begin
   if v_row.id is not null then
     return jsonb_build_object('outcome', 'duplicate', 'jobIds', to_jsonb(v_row.job_ids), 'publish', '[]'::jsonb,
       'differs', false, 'queued', (
-        select case when j.status = 'queued'
+        select case when j.status = 'queued' and not public.snaptrade_is_half_read(j.work_type, j.account_id)
           then jsonb_build_object('jobId', j.id, 'dueInMs', public.snaptrade_ms_until(j.due_at)) end
         from public.snaptrade_sync_jobs j where cardinality(v_row.job_ids) = 1 and j.id = v_row.job_ids[1]));
   end if;

@@ -74,7 +74,8 @@ export class MemoryPostgres extends MemoryTables {
     if (row !== undefined) {
       const [only, ...more] = row.jobIds;
       const job = more.length > 0 ? undefined : this.jobs.find(({ id }) => id === only);
-      const queued = job?.status === "queued" ? { jobId: job.id, dueInMs: this.dueIn(job) } : null;
+      const queued =
+        job?.status === "queued" && !this.isHalfRead(job) ? { jobId: job.id, dueInMs: this.dueIn(job) } : null;
       return { outcome: "duplicate", jobIds: row.jobIds, publish: [], differs: false, queued };
     }
     const taken = this.#takeEvent(event);
@@ -146,7 +147,10 @@ export class MemoryPostgres extends MemoryTables {
       jobIds: accepted.map(({ jobId }) => jobId),
       publish: accepted.flatMap(({ publish }) => publish ?? []),
       differs: false,
-      queued: accepted.length === 1 && only ? { jobId: only.jobId, dueInMs: only.dueInMs } : null,
+      queued:
+        only && accepted.length === 1 && keys[0] && !this.isHalfRead(keys[0])
+          ? { jobId: only.jobId, dueInMs: only.dueInMs }
+          : null,
     };
   }
 

@@ -102,6 +102,9 @@ export class MemoryTables {
     if (workType === "holdings") return !account.detailRead;
     return account.watermark === null && account.cursor === null && account.transactionsReady !== true;
   }
+  isHalfRead(key: SyncKey): boolean {
+    return key.workType === "transactions" && (this.account(key).cursor?.pages ?? 0) > 0;
+  }
   calls(key: SyncKey): number {
     const account = this.account(key);
     return (key.workType === "holdings" ? 3 : account.pages) + Number(this.readsAccount(account, key.workType));

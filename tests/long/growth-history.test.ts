@@ -43,11 +43,19 @@ async function rowsOf(account: string, writtenSince = new Date(0)): Promise<numb
   return row?.rows ?? 0;
 }
 
-/** Delivers a job until it is done: a long reading is cut into several runs. */
+/**
+ * Delivers a job until it is done: a long reading is cut into several runs, and on a machine that others keep busy a call of
+ * Postgres may pass its five seconds: then the lease ends the run, as ever.
+ */
 async function runToTheEnd(jobId: string | undefined): Promise<void> {
-  for (;;) {
+  for (let cutOff = 0; ; ) {
     const { status, outcome } = await driver.deliver(jobId);
     if (outcome === "done") return;
+    if (outcome === "postgres_away" && cutOff < 5) {
+      cutOff += 1;
+      await driver.sql`update snaptrade_sync_jobs set lease_until = now() where id = ${jobId ?? null}`;
+      continue;
+    }
     expect({ status, outcome }).toEqual({ status: 200, outcome: "deferred" });
   }
 }

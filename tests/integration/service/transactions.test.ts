@@ -164,6 +164,8 @@ test("I1: what an event tells of is read though it comes between two runs of one
   const fresh = [...trades("fresh", 2), ...all];
   await upstream(account, fresh);
   expect(await driver.event(UPDATED, account)).toMatchObject({ outcome: "coalesced", jobId });
+  // No event may be answered by Redis alone now: the job has begun to read.
+  expect(await driver.redis("GET", `snaptrade:account:queued:transactions:${account}`)).toBeNull();
   driver.stepRedisClock(AFTER_A_FAILURE_MS);
   expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
   await expectStored(account, fresh);
