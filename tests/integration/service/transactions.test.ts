@@ -65,6 +65,16 @@ function holdSecondPage() {
   return driver.hold("run:page");
 }
 
+/** A run whose first page is stored, and whose second one is cut off half way. */
+async function failSecondPage(account: string, jobId: string): Promise<void> {
+  const first = driver.hold("run:page");
+  const run = driver.deliver(jobId);
+  await first.reached;
+  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
+  first.release();
+  expect(await run).toMatchObject({ status: 200, outcome: "failed" });
+}
+
 test("2,300 transactions come in three pages, each row once, and the watermark is the day on which the run began", async () => {
   const account = await driver.synced("acct-0003");
   const { jobId } = await driver.event(UPDATED, account);
@@ -136,12 +146,7 @@ test("a run that dies between two pages is taken over from its cursor, and canno
 test("a page that fails costs an attempt and nothing else: the pages before it stand, the next attempt goes on", async () => {
   const all = trades("fault", 1100);
   const { account, jobId } = await withTrades(all);
-  const first = driver.hold("run:page");
-  const run = driver.deliver(jobId);
-  await first.reached;
-  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
-  first.release();
-  expect(await run).toMatchObject({ status: 200, outcome: "failed" });
+  await failSecondPage(account, jobId);
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 1 });
   expect(await stored(account)).toHaveLength(1000);
   expect((await stateOf(account)).watermark).toBeNull();
@@ -154,12 +159,7 @@ test("a page that fails costs an attempt and nothing else: the pages before it s
 test("I1: what an event tells of is read though it comes between two runs of one reading, above its cursor", async () => {
   const all = trades("between", 1100);
   const { account, jobId } = await withTrades(all);
-  const first = driver.hold("run:page");
-  const run = driver.deliver(jobId);
-  await first.reached;
-  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
-  first.release();
-  expect(await run).toMatchObject({ outcome: "failed" });
+  await failSecondPage(account, jobId);
 
   const fresh = [...trades("fresh", 2), ...all];
   await upstream(account, fresh);
