@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { guardContext } from "@/lib/composition";
 import { createGuards } from "@/lib/snaptrade-webhook-guards";
 import { type RedisServer, startRedis } from "@/sandbox/redis/start-redis";
+import { accountWithNews, expectNewsStored } from "@/tests/integration/service/account-with-news";
 import { reconcileTick, timePasses } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
-import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
 /** A Redis of our own: killed, full and slow for real, under the service's own time limits. */
 let server: Extract<RedisServer, { kind: "server" }>;
@@ -45,20 +45,9 @@ async function asAdmin<T>(work: (redis: Redis) => Promise<T>): Promise<T> {
   }
 }
 
-async function withNews(): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
-  return { account, jobId };
-}
-
-async function expectFresh(account: string): Promise<void> {
-  expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: true });
-}
-
 /** A run that has read and not committed. */
 async function runThatHasRead() {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const read = driver.hold("run:read");
   const run = driver.deliver(jobId);
   await read.reached;
@@ -72,7 +61,7 @@ async function runThatHasRead() {
 }
 
 test("Redis is killed and comes back empty: events are accepted meanwhile, a run ends well, and nothing waits for what was lost", async () => {
-  const before = await withNews();
+  const before = await accountWithNews(driver);
   const running = await runThatHasRead();
   const meanwhile = await driver.synced(driver.nextAccount());
   driver.stack.snaptrade.bumpAccount(meanwhile, "holdings");
@@ -93,11 +82,11 @@ test("Redis is killed and comes back empty: events are accepted meanwhile, a run
   expect(await driver.event(HOLDINGS, meanwhile, { webhookId })).toMatchObject({ outcome: "duplicate" });
   expect(await driver.deliver(before.jobId, 1)).toMatchObject({ status: 200, outcome: "done" });
   expect(await driver.deliver(accepted.jobId)).toMatchObject({ status: 200, outcome: "done" });
-  for (const account of [before.account, running.account, meanwhile]) await expectFresh(account);
+  for (const account of [before.account, running.account, meanwhile]) await expectNewsStored(driver, account);
 });
 
 test("Redis's memory is full: events are accepted, what has begun ends well, nothing else is read, and then all is", async () => {
-  const before = await withNews();
+  const before = await accountWithNews(driver);
   const running = await runThatHasRead();
   const meanwhile = await driver.synced(driver.nextAccount());
   driver.stack.snaptrade.bumpAccount(meanwhile, "holdings");
@@ -120,7 +109,7 @@ test("Redis's memory is full: events are accepted, what has begun ends well, not
   for (const jobId of [before.jobId, accepted.jobId]) {
     expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "done" });
   }
-  for (const account of [before.account, running.account, meanwhile]) await expectFresh(account);
+  for (const account of [before.account, running.account, meanwhile]) await expectNewsStored(driver, account);
 });
 
 test("Redis answers six seconds late: nobody waits for it, and a claim that was made after its time covers no event", async () => {
@@ -138,11 +127,11 @@ test("Redis answers six seconds late: nobody waits for it, and a claim that was 
   expect(await driver.event(HOLDINGS, account, { webhookId })).toMatchObject({ outcome: "duplicate" });
   expect(await driver.event(HOLDINGS, account)).toMatchObject({ outcome: "coalesced", jobId: first.jobId });
   expect(await driver.deliver(first.jobId)).toMatchObject({ outcome: "done" });
-  await expectFresh(account);
+  await expectNewsStored(driver, account);
 });
 
 test("Redis answers six seconds late: a lock that was taken after its time, by a run that gave up, stops nobody", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const calls = driver.callsOf(account).length;
   driver.stack.redis.fault({ delayMs: 6_000 });
   const startedAt = performance.now();
@@ -154,5 +143,5 @@ test("Redis answers six seconds late: a lock that was taken after its time, by a
 
   expect(await driver.deliver(jobId, 1)).toMatchObject({ status: 200, outcome: "done" });
   expect(await driver.redis("EXISTS", lock)).toBe(0);
-  await expectFresh(account);
+  await expectNewsStored(driver, account);
 });

@@ -4,6 +4,7 @@ import { guardContext } from "@/lib/composition";
 import { createGuards } from "@/lib/snaptrade-webhook-guards";
 import { createFunctionCaller } from "@/lib/store/call-function";
 import { createStore } from "@/lib/store/store";
+import { accountWithNews, expectNewsStored } from "@/tests/integration/service/account-with-news";
 import { reconcileTick, timePasses } from "@/tests/integration/service/cron-calls";
 import { type DeliveryAnswer, type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
@@ -29,17 +30,6 @@ afterAll(() => driver.app.close());
 
 const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 const queuedKey = (account: string) => `snaptrade:account:queued:holdings:${account}`;
-
-async function withNews(): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
-  return { account, jobId };
-}
-
-async function expectFresh(account: string): Promise<void> {
-  expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: true });
-}
 
 /** Holds the keys' locks as somebody else's long transaction would. */
 async function holdKeys(accounts: string[]): Promise<() => Promise<void>> {
@@ -70,7 +60,7 @@ describe.each([
   ["cannot be reached", { outage: true }],
 ])("Redis %s", (_, fault) => {
   test("events are accepted, runs give back, reconcile publishes nothing; then all is read", async () => {
-    const { account, jobId } = await withNews();
+    const { account, jobId } = await accountWithNews(driver);
     const other = await driver.synced(driver.nextAccount());
     driver.stack.snaptrade.bumpAccount(other, "holdings");
     driver.stack.redis.fault(fault);
@@ -86,7 +76,7 @@ describe.each([
     driver.stack.redis.clearFaults();
     expect(await driver.deliver(jobId, 1)).toMatchObject({ status: 200, outcome: "done" });
     expect(await driver.deliver(accepted.jobId)).toMatchObject({ status: 200, outcome: "done" });
-    for (const each of [account, other]) await expectFresh(each);
+    for (const each of [account, other]) await expectNewsStored(driver, each);
   });
 });
 
@@ -115,20 +105,20 @@ describe.each([
     const { outcome, jobId } = await driver.event(HOLDINGS, account, { webhookId });
     expect(outcome).toBe("accepted");
     expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
-    await expectFresh(account);
+    await expectNewsStored(driver, account);
   });
 
   test("in a begin: 503, nothing is read, and QStash's retry runs the job", async () => {
-    const { account, jobId } = await withNews();
+    const { account, jobId } = await accountWithNews(driver);
     const calls = driver.callsOf(account).length;
     expect(await cutOff(account, () => driver.deliver(jobId))).toMatchObject({ status: 503, outcome: "postgres_away" });
     expect(driver.callsOf(account)).toHaveLength(calls);
     expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
-    await expectFresh(account);
+    await expectNewsStored(driver, account);
   });
 
   test("in a commit: 503, nothing is half written, and after the lease and a tick the job is read again", async () => {
-    const { account, jobId } = await withNews();
+    const { account, jobId } = await accountWithNews(driver);
     const read = driver.hold("run:read");
     const run = driver.deliver(jobId);
     await read.reached;
@@ -141,12 +131,12 @@ describe.each([
     await timePasses(driver, 60_000);
     expect(await reconcileTick(driver)).toMatchObject({ taken: 1 });
     expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
-    await expectFresh(account);
+    await expectNewsStored(driver, account);
   });
 });
 
 test("every connection to Postgres is taken: 503 with our claims gone, nothing is read; then all is accepted and read", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const other = await driver.synced(driver.nextAccount());
   driver.stack.snaptrade.bumpAccount(other, "holdings");
   const calls = driver.stack.snaptrade.state().calls.length;
@@ -171,7 +161,7 @@ test("every connection to Postgres is taken: 503 with our claims gone, nothing i
   const accepted = await driver.event(HOLDINGS, other, { webhookId });
   expect(accepted).toMatchObject({ status: 200, outcome: "accepted" });
   for (const id of [jobId, accepted.jobId]) expect(await driver.deliver(id, 1)).toMatchObject({ outcome: "done" });
-  for (const each of [account, other]) await expectFresh(each);
+  for (const each of [account, other]) await expectNewsStored(driver, each);
 });
 
 test("Postgres accepts after its time was up: 503, the redelivery is a duplicate, reconcile publishes, and all is read", async () => {
@@ -194,11 +184,11 @@ test("Postgres accepts after its time was up: 503, the redelivery is a duplicate
   await timePasses(driver, 31_000);
   expect(await reconcileTick(driver)).toMatchObject({ republished: accounts.length });
   for (const { id } of await queued()) expect(await driver.deliver(id)).toMatchObject({ outcome: "done" });
-  for (const account of accounts) await expectFresh(account);
+  for (const account of accounts) await expectNewsStored(driver, account);
 });
 
 test("connections to Postgres that carry nothing any more and never end: 503 within the time limit; new ones are opened", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   proxy = await startTcpProxy(driver.service.env.supabase.url);
   driver.service.store = impatientStore(proxy.url);
   expect(await driver.event(HOLDINGS, driver.nextAccount())).toMatchObject({ status: 200, outcome: "accepted" });
@@ -212,11 +202,11 @@ test("connections to Postgres that carry nothing any more and never end: 503 wit
   proxy.heal();
   expect(await driver.event(HOLDINGS, other, { webhookId })).toMatchObject({ status: 200, outcome: "accepted" });
   expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
-  await expectFresh(account);
+  await expectNewsStored(driver, account);
 });
 
 test("connections to Redis that carry nothing any more and never end: accepted within the time limit; new ones are opened", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const { env, logger } = driver.service;
   proxy = await startTcpProxy(env.redis.url);
   const redis = { ...env.redis, url: proxy.url };
@@ -229,7 +219,7 @@ test("connections to Redis that carry nothing any more and never end: accepted w
   expect(await driver.deliver(jobId)).toMatchObject({ status: 503, outcome: "redis_away" });
   proxy.heal();
   expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
-  await expectFresh(account);
+  await expectNewsStored(driver, account);
 });
 
 test("QStash delivers each message twice: one run each, with its three calls", async () => {
@@ -244,6 +234,6 @@ test("QStash delivers each message twice: one run each, with its three calls", a
   expect(driver.stack.snaptrade.state().calls).toHaveLength(before.calls + 3 * accounts.length);
   for (const account of accounts) {
     expect((await driver.jobs(account)).map(({ status }) => status)).toEqual(["done", "done"]);
-    await expectFresh(account);
+    await expectNewsStored(driver, account);
   }
 });

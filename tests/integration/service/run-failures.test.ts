@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { accountWithNews } from "@/tests/integration/service/account-with-news";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { holdingsSyncedAt, storedCounts, storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -12,14 +13,6 @@ afterAll(() => driver.app.close());
 
 const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 const MINUTE = 60_000;
-
-/** A stored account with news upstream, and the job of an event that says so. */
-async function withNews(): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
-  return { account, jobId };
-}
 
 /** How long after its failure a job may run again. */
 async function delayOf(jobId: string): Promise<number> {
@@ -45,7 +38,7 @@ test.each([
 ])(
   "balances fail with %s: a failed attempt; the good parts are stored, the bad one stays as it was",
   async (_, respond) => {
-    const { account, jobId } = await withNews();
+    const { account, jobId } = await accountWithNews(driver);
     const syncedAt = await holdingsSyncedAt(driver, account);
     await driver.fault({ accountId: account, path: "balances" }, respond);
     expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "failed" });
@@ -66,7 +59,7 @@ test.each([
 );
 
 test("a provider that hangs is left at the run's own deadline: a failed attempt, and nothing is stored of what did not come", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const { deadline } = driver.service;
   driver.service.deadline = () => AbortSignal.timeout(300);
   await driver.fault({ accountId: account, path: "balances" }, { delayMs: 20_000 });
@@ -79,7 +72,7 @@ test("a provider that hangs is left at the run's own deadline: a failed attempt,
 
 // B39
 test("a run's time counts from before its first call: one that is late to begin reads nothing", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const { deadline } = driver.service;
   const time = new AbortController();
   const asked: number[] = [];
@@ -100,7 +93,7 @@ test("a run's time counts from before its first call: one that is late to begin 
 });
 
 test("failed attempts come again later and later; at the limit the job is dead, visible, with one alert, and its key is free", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const webhookId = randomUUID();
   await driver.event(HOLDINGS, account, { webhookId });
   await driver.app.settled();
@@ -129,7 +122,7 @@ test("failed attempts come again later and later; at the limit the job is dead, 
 });
 
 test("a job that dies hands over to the trailing job, which is published at once", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, { status: 402 });
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
@@ -143,7 +136,7 @@ test("a job that dies hands over to the trailing job, which is published at once
 });
 
 test("a failed attempt with a trailing job behind it becomes one job: attempts, delay and events go over", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const [event] =
     await driver.sql`select webhook_id from snaptrade_webhook_events where job_ids @> array[${jobId}]::uuid[]`;
   await driver.fault({ accountId: account }, { status: 500 }, 3);
@@ -161,7 +154,7 @@ test("a failed attempt with a trailing job behind it becomes one job: attempts, 
 });
 
 test.each([402, 410])("%i: no retry can help; dead at once, with the reason and one alert", async (status) => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, { status });
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "dead" });
   const job = await driver.jobOf(jobId);
@@ -172,7 +165,7 @@ test.each([402, 410])("%i: no retry can help; dead at once, with the reason and 
 
 // B93
 test("an endpoint that is retired is no empty account: what is stored stays, and job and alert name what was asked", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault(
     { accountId: account, path: "positions" },
     { status: 410, body: { detail: "No longer available." } },
@@ -187,7 +180,11 @@ test("an endpoint that is retired is no empty account: what is stored stays, and
 test.each([400, 401, 403])("%i: tried again after an hour, and a wave of them raises one alert", async (status) => {
   await driver.stack.redis.flush();
   const raised = alerts("provider_unauthorized").length;
-  for (const { account, jobId } of [await withNews(), await withNews(), await withNews()]) {
+  for (const { account, jobId } of [
+    await accountWithNews(driver),
+    await accountWithNews(driver),
+    await accountWithNews(driver),
+  ]) {
     await driver.fault({ accountId: account }, { status });
     expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "failed" });
     expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 1 });
@@ -197,7 +194,7 @@ test.each([400, 401, 403])("%i: tried again after an hour, and a wave of them ra
 });
 
 test("an event shortens a failing job's delay once an attempt, no sooner than five minutes after it; CONNECTION_FIXED at once", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const failedAgo = (minutes: number, attempts: number, status = 500) => driver.sql`
     update snaptrade_sync_jobs set attempts = ${attempts}, failed_status = ${status},
       failed_at = now() - make_interval(mins => ${minutes}), due_at = now() + interval '2 hours' where id = ${jobId}`;

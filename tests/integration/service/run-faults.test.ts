@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { workerPath } from "@/lib/jobs/publisher";
+import { accountWithNews } from "@/tests/integration/service/account-with-news";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -18,16 +19,8 @@ afterAll(() => driver.app.close());
 const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 const whole = { positions: true, balances: true, orders: true };
 
-/** A stored account with news upstream, and the job of an event that says so. */
-async function withNews(): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
-  return { account, jobId };
-}
-
 test("Redis away at admission: 503 with Retry-After, nothing begun, and QStash's retry runs the job", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   driver.stack.redis.fault({ outage: true });
   const calls = driver.callsOf(account).length;
   const answer = await driver.deliver(jobId);
@@ -41,14 +34,14 @@ test("Redis away at admission: 503 with Retry-After, nothing begun, and QStash's
 
 // B33
 test("Redis admits a run and its answer is lost: nothing is read, and the lock that nobody knows of stops no retry", async () => {
-  const { jobId } = await withNews();
+  const { jobId } = await accountWithNews(driver);
   driver.stack.redis.fault({ dropReply: true });
   expect(await driver.deliver(jobId)).toMatchObject({ status: 503, outcome: "redis_away" });
   expect(await driver.deliver(jobId, 1)).toMatchObject({ outcome: "done" });
 });
 
 test("Redis lost between admission and unqueue: nothing is read, the job is given back without an attempt, its delivery comes again", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const calls = driver.callsOf(account).length;
   const begun = driver.hold("run:begun");
   const run = driver.deliver(jobId);
@@ -66,7 +59,7 @@ test("Redis lost between admission and unqueue: nothing is read, the job is give
 });
 
 test("a job given back with a trailing job behind it: that one is published, and the retry of the old message does nothing", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const begun = driver.hold("run:begun");
   const run = driver.deliver(jobId);
   await begun.reached;
@@ -85,7 +78,7 @@ test("a job given back with a trailing job behind it: that one is published, and
 });
 
 test("Redis lost before the release: the run is done, and the lock that stays stops nobody", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const committed = driver.hold("run:committed");
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
@@ -104,7 +97,7 @@ test("Redis lost before the release: the run is done, and the lock that stays st
 });
 
 test("Redis flushed in the middle of a run: the data is right, and no second run begins beside it", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
   await reading.reached;
@@ -118,7 +111,7 @@ test("Redis flushed in the middle of a run: the data is right, and no second run
 });
 
 test("Postgres away at begin: 503, nothing read; the retry runs the job", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const calls = driver.callsOf(account).length;
   const admitted = driver.hold("run:admitted");
   const run = driver.deliver(jobId);
@@ -132,7 +125,7 @@ test("Postgres away at begin: 503, nothing read; the retry runs the job", async 
 });
 
 test("Postgres away at the commit: 503, nothing half written; the lease ends the run, and a redelivery reads again", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
   await reading.reached;
@@ -148,7 +141,7 @@ test("Postgres away at the commit: 503, nothing half written; the lease ends the
 });
 
 test("Postgres's answer to the commit is lost: 503, the data stands, and the retry finds nothing to do", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
   await reading.reached;
@@ -161,7 +154,7 @@ test("Postgres's answer to the commit is lost: 503, the data stands, and the ret
 });
 
 test("anything unexpected is a failed attempt and 503, so that it cannot repeat for ever; the retry of that number does nothing", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   driver.failAt("run:read", new Error("a fault of ours"));
   expect(await driver.deliver(jobId)).toMatchObject({ status: 503, outcome: "unexpected" });
   const job = await driver.jobOf(jobId);
@@ -174,7 +167,7 @@ test("anything unexpected is a failed attempt and 503, so that it cannot repeat 
 });
 
 test("a user secret that cannot be decrypted is a failed attempt, and no part of it shows (I10)", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const { userId = "" } = driver.stack.snaptrade.account(account) ?? {};
   await driver.sql`update snaptrade_users set secret_ciphertext = 'v1.tampered-with' where user_id = ${userId}`;
   const calls = driver.callsOf(account).length;
@@ -185,7 +178,7 @@ test("a user secret that cannot be decrypted is a failed attempt, and no part of
 });
 
 test("a 404 closes the account: the job and the trailing job are gone, and later events are ignored", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, { status: 404 });
   const reading = driver.hold("run:read");
   const run = driver.deliver(jobId);
@@ -229,7 +222,7 @@ test("a message that is no job of its route is refused for good", async () => {
 });
 
 test("a message of a job that is not ours, or of another key than its job's, does nothing", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const other = await driver.synced(driver.nextAccount());
   const calls = driver.stack.snaptrade.state().calls.length;
   for (const message of [

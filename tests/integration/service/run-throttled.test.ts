@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { accountWithNews } from "@/tests/integration/service/account-with-news";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -17,14 +18,6 @@ afterAll(() => driver.app.close());
 const HOLDINGS = "ACCOUNT_HOLDINGS_UPDATED";
 const CLIENT = "snaptrade:provider:cooldown";
 const ofAccount = (account: string) => `snaptrade:account:cooldown:${account}`;
-
-/** A stored account with news upstream, and the job of an event that says so. */
-async function withNews(): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
-  return { account, jobId };
-}
 
 /** What is left of a cooldown: as its key expires. */
 async function secondsLeft(key: string): Promise<number> {
@@ -50,8 +43,8 @@ async function expectDeferred(jobId: string, seconds: number): Promise<void> {
 }
 
 test("a 429 of the client stops everybody: deferred without a failure, nothing called inside the cooldown, resumed after it", async () => {
-  const { account, jobId } = await withNews();
-  const other = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
   const before = driver.callsOf(account).length;
   await driver.fault({ accountId: account }, throttled({ "X-RateLimit-Remaining": "0", "Retry-After": "120" }));
 
@@ -76,8 +69,8 @@ test("a 429 of the client stops everybody: deferred without a failure, nothing c
 });
 
 test("a 429 of one account stops that account's both works and nobody else", async () => {
-  const { account, jobId } = await withNews();
-  const other = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
   const headers = { "X-RateLimit-Account-Remaining": "0", "X-RateLimit-Account-Reset": "90" };
   await driver.fault({ accountId: account, path: "positions" }, throttled(headers));
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
@@ -100,8 +93,8 @@ test("a 429 of one account stops that account's both works and nobody else", asy
 });
 
 test("a 429 of one connection's manual refresh cools down nobody", async () => {
-  const { account, jobId } = await withNews();
-  const other = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
   await driver.fault({ accountId: account }, throttled({}, { detail: "Try again later.", code: "throttled" }));
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
   expect(await driver.redis("EXISTS", CLIENT, ofAccount(account))).toBe(0);
@@ -118,7 +111,7 @@ test.each([
   ["an epoch in the wrong place: the default", { ...none, "Retry-After": "1790000000" }, {}, 60],
   ["an hour: as long as is believed", { ...none, "Retry-After": "3600" }, undefined, 900],
 ])("the length of a cooldown: %s", async (name, given, body, seconds) => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   const headers = Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, typeof value === "function" ? value() : value]),
   );
@@ -132,7 +125,7 @@ test.each([
 });
 
 test("a later, shorter 429 never shortens a cooldown", async () => {
-  const [long, short] = [await withNews(), await withNews()];
+  const [long, short] = [await accountWithNews(driver), await accountWithNews(driver)];
   await driver.fault({ accountId: short.account }, throttled({ ...none, "Retry-After": "5" }));
   await driver.fault({ accountId: long.account }, throttled({ ...none, "Retry-After": "200" }));
   const unqueued = driver.hold("run:unqueued");
@@ -145,7 +138,7 @@ test("a later, shorter 429 never shortens a cooldown", async () => {
 });
 
 test("a busy brokerage connection is asked again in half a minute: no failure, no cooldown", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, { status: 503 });
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
   expect(await driver.redis("EXISTS", CLIENT, ofAccount(account))).toBe(0);
@@ -153,8 +146,8 @@ test("a busy brokerage connection is asked again in half a minute: no failure, n
 });
 
 test("few calls left in an answer: nothing more is admitted until they are back", async () => {
-  const { account, jobId } = await withNews();
-  const other = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
   const low = { "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "10" };
   await driver.fault({ accountId: account, path: "orders" }, { status: 200, headers: low });
   expect(await driver.deliver(jobId)).toMatchObject({ outcome: "done" });
@@ -166,7 +159,7 @@ test("few calls left in an answer: nothing more is admitted until they are back"
 });
 
 test("an event of a key in its cooldown coalesces and calls nobody", async () => {
-  const { account, jobId } = await withNews();
+  const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, throttled({ ...none, "Retry-After": "300" }));
   await driver.deliver(jobId);
   const published = driver.published.length;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { accountWithNews } from "@/tests/integration/service/account-with-news";
 import { reconcileTick } from "@/tests/integration/service/cron-calls";
 import { type DeliveryAnswer, type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
@@ -15,9 +16,7 @@ const whole = { positions: true, balances: true, orders: true };
 
 /** A run that has read version 2 of its account and not committed it: `finish` lets it go on. */
 async function runThatHasRead(): Promise<{ account: string; jobId: string; finish: () => Promise<DeliveryAnswer> }> {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
+  const { account, jobId } = await accountWithNews(driver);
   const read = driver.hold("run:read");
   const answer = driver.deliver(jobId);
   await read.reached;
@@ -192,9 +191,7 @@ test("an account whose rows are deleted under its job is not made again, neither
 });
 
 test.each([500, 429])("nor is it written where its run ends with a %i: the good parts stay out too", async (status) => {
-  const account = await driver.synced(driver.nextAccount());
-  driver.stack.snaptrade.bumpAccount(account, "holdings");
-  const { jobId = "" } = await driver.event(HOLDINGS, account);
+  const { account, jobId } = await accountWithNews(driver);
   const headers = { "X-RateLimit-Account-Remaining": "0", "X-RateLimit-Account-Reset": "1" };
   await driver.fault({ accountId: account, path: "orders" }, { status, ...(status === 429 ? { headers } : {}) });
   const read = driver.hold("run:read");
