@@ -1,5 +1,4 @@
 import fc from "fast-check";
-import type { Snaptrade } from "snaptrade-typescript-sdk";
 import { expect, test } from "vitest";
 import type { RunningSnapTrade, SimState } from "@/sandbox/snaptrade/start-snaptrade";
 import { asObject, control, ownerOf, sdk, simulator, steppedClock } from "./simulator";
@@ -46,7 +45,7 @@ const move = fc.oneof(
 /** One call through the SDK: the code of its answer, or null where the answer never came whole. */
 async function codeOf(
   sim: RunningSnapTrade,
-  clients: { ours: Snaptrade; another: Snaptrade },
+  clients: Record<"ours" | "another", ReturnType<typeof sdk>>,
   { kind, account: accountId }: { kind: string; account: string },
 ) {
   const at = { ...ownerOf(sim, accountId), accountId };
