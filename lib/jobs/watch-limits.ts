@@ -24,10 +24,14 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
     const low = !held && remaining !== undefined && remaining < told * RESERVE;
     const throttled = answer.kind === "throttled" && answer.scope !== "connection" ? answer : null;
     if (!changed && !low && throttled === null) return answer;
+    const before = told;
     if (changed) told = Math.min(limit, rateLimit);
     held ||= low;
     const longest = rateWindowMs / 4;
-    const holdMs = low ? Math.min(longest, Math.max(1000, (resetSeconds ?? longest / 1000) * 1000)) : 0;
+    const usual = Math.min(longest, Math.max(1000, (resetSeconds ?? longest / 1000) * 1000));
+    // A limit that fell below what the last window holds: nothing is free until enough of those calls have left it.
+    const passed = rateWindowMs * Math.max(0, 1 - told / before);
+    const holdMs = low ? Math.ceil(Math.max(usual, passed)) : 0;
     if (throttled !== null) {
       service.logger.warn(
         { accountId, scope: throttled.scope, retryAfterMs: throttled.retryAfterMs, warning: throttled.warning },

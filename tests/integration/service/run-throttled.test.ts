@@ -158,6 +158,20 @@ test("few calls left in an answer: nothing more is admitted until they are back"
   expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
 });
 
+test("a limit that fell below what the last minute holds: nothing is admitted until enough of that has left it", async () => {
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
+  const fallen = { "X-RateLimit-Limit": String(driver.service.env.limits.rateLimit / 4) };
+  const headers = { ...fallen, "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "3" };
+  await driver.fault({ accountId: account }, throttled(headers));
+  expect(await driver.deliver(jobId)).toMatchObject({ outcome: "deferred" });
+  driver.stepRedisClock(44_000);
+  await driver.redis("DEL", CLIENT);
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "deferred" });
+  driver.stepRedisClock(2_000);
+  expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
+});
+
 test("an event of a key in its cooldown coalesces and calls nobody", async () => {
   const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, throttled({ ...none, "Retry-After": "300" }));
