@@ -23,6 +23,8 @@ export type Served = {
   answer(request: Request): Promise<Response>;
   /** Called each minute of the row's time, as a cron; absent: the contestant has none. */
   tick?(): Promise<void>;
+  /** Makes jobs for these accounts' stale holdings, less urgent than events where it can tell them apart. */
+  sweep(accountIds: readonly string[]): Promise<void>;
   /** Jobs made so far, and how many of them will be run though QStash may know nothing of them. */
   jobs(): Promise<{ all: number; open: number }>;
 };
@@ -36,6 +38,8 @@ export type Usage = { cpuSeconds: number; peakMemoryMb: number };
 
 export type Running = {
   post(body: string, signature: string): Promise<PostAnswer>;
+  /** A sweep of these stale accounts begins. */
+  sweep(accountIds: readonly string[]): void;
   /** SIGKILL, as a crash. */
   kill(): void;
   restart(): Promise<void>;

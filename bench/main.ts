@@ -6,6 +6,7 @@ import { scenarioChart } from "@/bench/report/chart";
 import type { Row } from "@/bench/report/row";
 import { smokeFaults } from "@/bench/report/smoke";
 import { scenarioTable } from "@/bench/report/table";
+import { targetsOf, targetsTable } from "@/bench/report/targets";
 import { runRow, say } from "@/bench/run-row";
 import { SCENARIOS, SMOKE } from "@/bench/scenarios/all";
 import { startDatabases } from "@/bench/world/databases";
@@ -55,6 +56,8 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
   const databases = await startDatabases();
   closers.add("Postgres", databases.close);
 
+  /** What is kept beside the code is a whole run. */
+  const isWhole = !smoke && scenario === undefined && contestant === undefined;
   const rows: Row[] = [];
   for (const each of scenarios) {
     say(`Scenario ${each.name}: ${each.title}`);
@@ -66,12 +69,14 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
     }
     const own = rows.slice(before);
     if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);
-    if (!smoke) await keepChart(each.name, scenarioChart(`${each.name}: ${each.title}`, own));
+    if (isWhole) await keepChart(each.name, scenarioChart(`${each.name}: ${each.title}`, own));
   }
   if (json) process.stdout.write(`${JSON.stringify(rows)}\n`);
   if (smoke) return judgeSmoke(rows);
+  const targets = targetsOf(rows, OWN);
+  if (!json) process.stdout.write(`\n${targetsTable(targets)}\n`);
   const reasons = Object.fromEntries(contestants.map(({ name, reason }) => [name, reason]));
-  await keep("results.json", `${JSON.stringify({ timeScale: scale, reasons, rows }, null, 2)}\n`);
+  if (isWhole) await keep("results.json", `${JSON.stringify({ timeScale: scale, reasons, targets, rows }, null, 2)}\n`);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineTime } from "@/bench/child/usage";
 import type { Contestant, Running } from "@/bench/contestant";
+import { countRoundTrips } from "@/bench/count-round-trips";
 import { type Row, rowOf } from "@/bench/report/row";
 import type { Scenario } from "@/bench/scenarios/scenario";
 import { wallMs } from "@/bench/world/clock";
@@ -45,7 +46,10 @@ export async function runRow(
     if (stopped()) throw new Error("Stopped in the middle of a row.");
     const { jobs, usage } = await running.figures();
     const busy = machineBefore !== null && machineAfter !== null ? busyShare(machineBefore, machineAfter) : null;
-    const row = await rowOf({ world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy });
+    const figures = await rowOf({ world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy });
+    const canProbe = drained === true && !contestant.direct;
+    const isQuiet = () => quiet(world, running, scenario.patienceMs, stopped);
+    const row: Row = { ...figures, roundTrips: canProbe ? await countRoundTrips(world, running, isQuiet) : null };
     say(
       `${label}: ${drained === false ? "not drained" : "done"}, ${row.provider429} x 429, ${row.differingKeys} keys differ`,
     );

@@ -31,6 +31,7 @@ function main(): void {
 
   async function obey(given: Order): Promise<void> {
     if (given.do === "serve") await listen(given);
+    else if (given.do === "sweep") await served?.sweep(given.accountIds);
     else tell({ is: "counted", ...((await served?.jobs()) ?? { all: 0, open: 0 }) });
   }
 

@@ -11,7 +11,11 @@ export const toServe = z.object({
   databaseUrl: z.string(),
   redisUrl: z.string(),
 });
-export const order = z.discriminatedUnion("do", [toServe, z.object({ do: z.literal("count") })]);
+export const order = z.discriminatedUnion("do", [
+  toServe,
+  z.object({ do: z.literal("count") }),
+  z.object({ do: z.literal("sweep"), accountIds: z.array(z.string()) }),
+]);
 export type Order = z.infer<typeof order>;
 
 /** Told as it happens, so that a killed process keeps nothing back. Times are the row's. */

@@ -36,6 +36,7 @@ export async function startChild(contestant: ContestantName, parts: Parts): Prom
 
   return {
     post: poster.post,
+    sweep: (accountIds) => current.give({ do: "sweep", accountIds: [...accountIds] }),
     kill() {
       noteUsage();
       current.kill();

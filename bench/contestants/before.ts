@@ -29,5 +29,6 @@ async function serveInside(inside: Inside): Promise<Served> {
       return isNew ? "accepted" : "duplicate";
     },
     work: worker.run,
+    sweep: async (accountIds) => publish(await worker.makeJobs(accountIds)),
   });
 }

@@ -12,6 +12,8 @@ const SHARE = 0.75;
 const CALLS_A_JOB = 3;
 const CONCURRENCY = 100;
 const STALLED_MS = 30_000;
+/** A job without a priority goes before all that have one. */
+const SWEEP_PRIORITY = 10;
 
 export const contestant: Contestant = {
   name: "bullmq",
@@ -92,9 +94,21 @@ async function serveInside(inside: Inside): Promise<Served> {
       }
       return answer(200, { outcome: isNew ? "accepted" : "duplicate", webhookId });
     },
+    async sweep(accountIds) {
+      await queue.addBulk(
+        accountIds.map((accountId) => ({
+          name: "sync",
+          data: { workType: "holdings", accountId },
+          opts: {
+            priority: SWEEP_PRIORITY,
+            deduplication: { id: `holdings-${accountId}`, keepLastIfActive: true },
+          },
+        })),
+      );
+    },
     async jobs() {
-      const { wait = 0, active = 0, delayed = 0 } = await queue.getJobCounts("wait", "active", "delayed");
-      return { all: seen.size, open: wait + active + delayed };
+      const counts = await queue.getJobCounts("wait", "active", "delayed", "prioritized");
+      return { all: seen.size, open: Object.values(counts).reduce((sum, count) => sum + count, 0) };
     },
   };
 }

@@ -20,7 +20,12 @@ export type PlainHandlers = {
   take(event: PlainEvent): Promise<"accepted" | "coalesced" | "duplicate">;
   /** @throws what makes QStash deliver again */
   work(job: PlainJob): Promise<void>;
+  /** Makes the jobs of a sweep. */
+  sweep(accountIds: readonly string[]): Promise<void>;
 };
+
+/** The service's time limit of a call; more jobs are made in several. */
+const JOBS_A_CALL = 100;
 
 /** The two routes of a contestant over QStash; signatures and events are read by the service's own code. */
 export function plainRoutes({ clock, databaseUrl }: Inside, env: Env, handlers: PlainHandlers): Served {
@@ -50,6 +55,7 @@ export function plainRoutes({ clock, databaseUrl }: Inside, env: Env, handlers: 
         return answer(500, { error: error instanceof Error ? error.message : "unexpected" });
       }
     },
+    sweep: handlers.sweep,
     async jobs() {
       const [row] = await sql`select count(*)::int as all from bench_jobs`;
       // What QStash does not carry any more is never run.
@@ -74,18 +80,23 @@ export async function readPlainEvent(request: Request, env: Env, now: () => numb
   return { webhookId, payload, accountId, workTypes: effect.kind === "account" ? effect.workTypes : [] };
 }
 
+export function inParts<T>(list: readonly T[], size: number): T[][] {
+  const parts: T[][] = [];
+  for (let from = 0; from < list.length; from += size) parts.push(list.slice(from, from + size));
+  return parts;
+}
+
 /** Publishes jobs under one flow-control key, with QStash's own three retries. */
 export function plainPublisher(env: Env, { parallelism, rate }: { parallelism: number; rate: number }) {
   const { url, token, flowControlKey } = env.qstash;
   const client = new Client({ baseUrl: url, token, devMode: false, enableTelemetry: false });
-  return async (jobs: PlainJob[]): Promise<void> => {
-    for (const job of jobs) {
-      await client.publishJSON({
-        url: `${env.appUrl}${workerPath(job.workType)}`,
-        body: job,
-        retries: 3,
-        flowControl: { key: flowControlKey, parallelism, rate, period: "1s" },
-      });
-    }
+  const messageOf = (job: PlainJob) => ({
+    url: `${env.appUrl}${workerPath(job.workType)}`,
+    body: job,
+    retries: 3,
+    flowControl: { key: flowControlKey, parallelism, rate, period: "1s" as const },
+  });
+  return async (jobs: readonly PlainJob[]): Promise<void> => {
+    for (const some of inParts(jobs, JOBS_A_CALL)) await client.batchJSON(some.map(messageOf));
   };
 }

@@ -17,6 +17,7 @@ export const plainJob = z.object({ jobId: z.string(), workType: z.enum(WORK_TYPE
 export type PlainJob = z.infer<typeof plainJob>;
 
 const taken = z.object({ isNew: z.boolean(), jobs: z.array(plainJob) });
+const made = taken.pick({ jobs: true });
 const account = z.object({
   userId: z.string(),
   secretCiphertext: z.string(),
@@ -56,6 +57,8 @@ export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (prov
 
   return {
     takeEvent: (event: PlainEvent) => call("bench_take_event", event, taken),
+    /** A job for the holdings of each account. */
+    makeJobs: async (accountIds: readonly string[]) => (await call("bench_make_jobs", { accountIds }, made)).jobs,
 
     /** One run. Resolves when everything is stored; null: the account is not known. @throws with the failure's kind */
     async run(job: PlainJob): Promise<void> {

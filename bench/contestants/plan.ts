@@ -50,6 +50,12 @@ async function serveInside(inside: Inside): Promise<Served> {
       }
       return "accepted";
     },
+    async sweep(accountIds) {
+      const free: string[] = [];
+      for (const id of accountIds)
+        if (await claim(`snaptrade:account:queued:holdings:${id}`, KEY_TTL_MS)) free.push(id);
+      await publish(await worker.makeJobs(free));
+    },
     async work(job) {
       const lock = `snaptrade:account:lock:${job.workType}:${job.accountId}`;
       if (!(await claim(lock, KEY_TTL_MS))) return;

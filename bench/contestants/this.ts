@@ -39,12 +39,15 @@ async function serveInside({ env, clock, databaseUrl, tell }: Inside): Promise<S
   service.store = telling(service.store, tell, now);
   const routes = appRoutes(service);
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined });
+  const cron = async (path: string) => {
+    const headers = { Authorization: `Bearer ${parsed.env.cronSecret}` };
+    await routes.answer(new Request(`${parsed.env.appUrl}${path}`, { headers }));
+  };
   return {
     answer: routes.answer,
-    async tick() {
-      const headers = { Authorization: `Bearer ${parsed.env.cronSecret}` };
-      await routes.answer(new Request(`${parsed.env.appUrl}${CRON_PATHS.reconcile}`, { headers }));
-    },
+    tick: () => cron(CRON_PATHS.reconcile),
+    // The service finds the stale ones itself.
+    sweep: () => cron(CRON_PATHS.sweep),
     async jobs() {
       const [row] = await sql`
         select count(*)::int as all, count(*) filter (where status in ('queued', 'running'))::int as open

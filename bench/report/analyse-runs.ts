@@ -42,10 +42,10 @@ export function analyseRuns(changes: readonly Change[], runs: readonly RunRecord
     figures.stored += history.stored.length;
     figures.wasted += wasted;
     figures.callsNeeded += (history.stored.length - wasted) * CALLS[key.workType];
-    for (const { atMs } of history.changes) {
+    for (const { atMs, bySweep } of history.changes) {
       const covering = history.stored.filter(({ beganMs }) => beganMs >= atMs);
       const storedMs = Math.min(...covering.map((run) => run.storedMs));
-      figures.freshnessMs.push(storedMs - atMs);
+      if (!bySweep) figures.freshnessMs.push(storedMs - atMs);
       if (covering[0] === undefined) continue;
       figures.lastStoredMs = Math.max(figures.lastStoredMs ?? 0, storedMs);
       const before = history.began.findLast((beganMs) => beganMs < atMs);

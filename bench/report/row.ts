@@ -1,6 +1,8 @@
 import type { Contestant, Usage } from "@/bench/contestant";
+import type { RoundTrips } from "@/bench/count-round-trips";
 import { analyseRuns, percentile, type RunFigures, recoveryMs } from "@/bench/report/analyse-runs";
 import type { Scenario } from "@/bench/scenarios/scenario";
+import { allowedCalls, type Capacity, leastTimeMs } from "@/bench/world/allowance";
 import type { World } from "@/bench/world/start-world";
 import { WORK_TYPES } from "@/lib/domain";
 import { workerPath } from "@/lib/jobs/publisher";
@@ -9,7 +11,6 @@ import type { Tally } from "@/sandbox/demo/replay-storm";
 
 /** Above this part of its processors the machine, and not the contestant, makes the figures. */
 const BUSIEST = 0.7;
-const MINUTE_MS = 60_000;
 /** How far ahead of its pace the service's budget may be, as a part of the limit. */
 const BURST = 0.05;
 
@@ -31,6 +32,10 @@ export type Row = {
   callsNeeded: number | null;
   callsOverNeeded: number | null;
   provider429: number;
+  /** Of these: before what the scenario marks, or later than the background may still meet them after it. */
+  unexcused429: number;
+  /** Of the calls for users, which count nowhere else. */
+  user429: number | null;
   maxCallsInWindow: number;
   limit: number;
   share: number;
@@ -40,6 +45,7 @@ export type Row = {
   lostUpdates: number | null;
   freshP50Seconds: number | "never" | null;
   freshP99Seconds: number | "never" | null;
+  freshMostSeconds: number | "never" | null;
   drainSeconds: number | null;
   drainBoundSeconds: number | null;
   drainOverBound: number | null;
@@ -50,6 +56,8 @@ export type Row = {
   redisRequests: number | null;
   postgresRequests: number | null;
   qstashRequests: number;
+  /** Of single events and their runs, when all is quiet. */
+  roundTrips: RoundTrips | null;
   peakMemoryMb: number | null;
   cpuSeconds: number | null;
 };
@@ -67,7 +75,7 @@ type Ended = {
 };
 
 /** Everything that the bench tells of one row. */
-export async function rowOf(ended: Ended): Promise<Row> {
+export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
   const { world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy } = ended;
   const { recorder, snaptrade, qstash } = world;
   const isCounted = scenario.counted ?? (() => true);
@@ -76,6 +84,9 @@ export async function rowOf(ended: Ended): Promise<Row> {
     list.filter((each) => isCounted(each.accountId));
   const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs);
   const sim = snaptrade.state();
+  const calls = sim.calls.filter(({ account }) => account === null || !scenario.forUsers?.(account));
+  const times429 = calls.filter(({ status }) => status === 429).map(({ at }) => Date.parse(at));
+  const capacities = scenario.byQStash && contestant.direct ? recorder.capacities.slice(0, 1) : recorder.capacities;
   const accounts = counted(snaptrade.accounts());
   const differing = differingKeys(await compareAccounts(world.sql, accounts));
   const { deliveriesByPath, requests } = qstash.state();
@@ -96,19 +107,22 @@ export async function rowOf(ended: Ended): Promise<Row> {
     jobs,
     runs: figures.stored,
     wastedRuns: figures.wasted,
-    providerCalls: sim.calls.length,
+    providerCalls: calls.length,
     callsNeeded,
-    callsOverNeeded: callsNeeded === null ? null : rounded(sim.calls.length / callsNeeded, 3),
-    provider429: sim.count429,
+    callsOverNeeded: callsNeeded === null ? null : rounded(calls.length / callsNeeded, 3),
+    provider429: times429.length,
+    unexcused429: times429.filter((atMs) => !isExcused(scenario, recorder.markedMs(), atMs)).length,
+    user429: scenario.forUsers === undefined ? null : world.userCalls.throttled(),
     maxCallsInWindow: sim.maxCallsInWindow,
     limit: scenario.limit,
     share: contestant.share,
-    shareUsed: scenario.drains ? rounded(shareUsed(figures, sim.calls, contestant.share * scenario.limit), 3) : null,
+    shareUsed: scenario.isScarce ? rounded(shareUsed(figures, calls, capacities, contestant.share), 3) : null,
     differingKeys: differing.length,
     lostUpdates: drained === true ? differing.length : null,
     freshP50Seconds: seconds(percentile(figures.freshnessMs, 0.5)),
     freshP99Seconds: seconds(percentile(figures.freshnessMs, 0.99)),
-    ...drainOf(ended, figures, callsNeeded, startedMs),
+    freshMostSeconds: seconds(percentile(figures.freshnessMs, 1)),
+    ...drainOf(ended, figures, capacities, callsNeeded),
     recoverySeconds: faultMs === null ? null : seconds(recovered ?? Number.POSITIVE_INFINITY),
     sleptSeconds: rounded(recorder.seconds.slept, 0),
     functionSeconds: rounded(recorder.seconds.inFunctions, 0),
@@ -121,31 +135,35 @@ export async function rowOf(ended: Ended): Promise<Row> {
   };
 }
 
+function isExcused({ excusedMs = 0 }: Scenario, markedMs: number | null, atMs: number): boolean {
+  return markedMs !== null && atMs >= markedMs && atMs <= markedMs + excusedMs;
+}
+
 /** Calls that were answered while a change waited, of those that the share allows in that time. */
 function shareUsed(
   { waiting }: RunFigures,
   calls: readonly { at: string; status: number | null }[],
-  perMinute: number,
+  capacities: readonly Capacity[],
+  share: number,
 ): number | null {
-  const waitedMs = waiting.reduce((sum, [from, to]) => sum + to - from, 0);
-  if (waitedMs === 0) return null;
+  const allowed = waiting.reduce((sum, [from, to]) => sum + allowedCalls(capacities, share, from, to), 0);
+  if (allowed === 0) return null;
   const times = calls.filter(({ status }) => status !== 429).map(({ at }) => Date.parse(at));
-  const used = times.filter((at) => waiting.some(([from, to]) => at >= from && at <= to)).length;
-  return used / ((perMinute * waitedMs) / MINUTE_MS);
+  return times.filter((at) => waiting.some(([from, to]) => at >= from && at <= to)).length / allowed;
 }
 
 /** From the first event on: what the needed calls must take at that contestant's share, and never less than the events. */
 function drainOf(
-  { world, scenario, contestant }: Ended,
+  { world, scenario, contestant, startedMs }: Ended,
   { lastStoredMs }: RunFigures,
+  capacities: readonly Capacity[],
   callsNeeded: number | null,
-  startedMs: number,
 ): Pick<Row, "drainSeconds" | "drainBoundSeconds" | "drainOverBound"> {
   if (callsNeeded === null || lastStoredMs === null)
     return { drainSeconds: null, drainBoundSeconds: null, drainOverBound: null };
   const { share } = contestant;
   const atOnce = share < 1 ? BURST * scenario.limit : scenario.limit;
-  const byCalls = ((callsNeeded - atOnce) / (share * scenario.limit)) * MINUTE_MS;
+  const byCalls = leastTimeMs(capacities, share, startedMs, callsNeeded - atOnce);
   const byEvents = Math.max(...world.recorder.changes.map(({ atMs }) => atMs)) - startedMs;
   const boundMs = Math.max(byCalls, byEvents);
   const drainMs = lastStoredMs - startedMs;

@@ -1,7 +1,8 @@
+import type { RoundTrips } from "@/bench/count-round-trips";
 import type { Row } from "@/bench/report/row";
 import { colors, table } from "@/lib/cli/text";
 
-type Figure = keyof Row;
+type Figure = Exclude<keyof Row, "roundTrips">;
 
 /** In words, in the order of the table. */
 const LINES: readonly [Figure, string][] = [
@@ -11,6 +12,8 @@ const LINES: readonly [Figure, string][] = [
   ["callsNeeded", "calls needed"],
   ["callsOverNeeded", "calls / needed"],
   ["provider429", "429s"],
+  ["unexcused429", "of these not excused"],
+  ["user429", "429s of users"],
   ["maxCallsInWindow", "most calls in a window"],
   ["share", "its share of the limit"],
   ["shareUsed", "share used while work waited"],
@@ -19,6 +22,7 @@ const LINES: readonly [Figure, string][] = [
   ["wastedRuns", "wasted runs"],
   ["freshP50Seconds", "event to stored, p50 (s)"],
   ["freshP99Seconds", "event to stored, p99 (s)"],
+  ["freshMostSeconds", "event to stored, most (s)"],
   ["drainSeconds", "drained after (s)"],
   ["drainBoundSeconds", "lower bound (s)"],
   ["drainOverBound", "drain / bound"],
@@ -36,11 +40,25 @@ const LINES: readonly [Figure, string][] = [
   ["machineBusy", "machine busy"],
 ];
 
+const TRIPS: readonly [keyof RoundTrips, string][] = [
+  ["accepted", "accepted event: Redis + Postgres + QStash"],
+  ["duplicate", "duplicate"],
+  ["coalesced", "coalesced"],
+  ["run", "run of holdings"],
+];
+
 /** The rows of one scenario side by side: figures downwards, contestants across. */
 export function scenarioTable(rows: readonly Row[]): string {
   const lines = LINES.map(([figure, words]) => [words, ...rows.map((row) => told(row[figure]))]);
+  const trips = TRIPS.map(([kind, words]) => [words, ...rows.map(({ roundTrips }) => trip(roundTrips, kind))]);
   const verdicts = ["row", ...rows.map(verdict)];
-  return table(["", ...rows.map(({ contestant }) => contestant)], [...lines, verdicts]);
+  return table(["", ...rows.map(({ contestant }) => contestant)], [...lines, ...trips, verdicts]);
+}
+
+function trip(roundTrips: RoundTrips | null, kind: keyof RoundTrips): string {
+  if (roundTrips === null) return "n/a";
+  const { redis, postgres, qstash } = roundTrips[kind];
+  return `${redis} + ${postgres} + ${qstash}`;
 }
 
 function told(value: Row[Figure]): string {

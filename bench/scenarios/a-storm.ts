@@ -6,7 +6,7 @@ export function storm(accounts: number): Scenario {
   return {
     name: "a",
     title: `the demo's storm for ${accounts} accounts`,
-    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true },
+    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true, isScarce: true },
     async play({ world, replay }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       await replay(demoStorm(world, accounts));

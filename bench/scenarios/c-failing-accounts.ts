@@ -1,9 +1,7 @@
 import type { Scenario } from "@/bench/scenarios/scenario";
+import { fourDigits, holdingsEvent, numberOf } from "@/bench/scenarios/storms";
 import type { StormPost } from "@/sandbox/demo/storm";
 import { withChanges } from "@/sandbox/demo/storm";
-import { makeWebhook } from "@/sandbox/snaptrade/sign-webhook";
-import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
-import { SNAPTRADE_KEYS } from "@/sandbox/stack/start-stack";
 
 const MINUTE_MS = 60_000;
 /** Each failing account has one event in this time, each healthy one an event a minute. */
@@ -24,7 +22,14 @@ const HUNDRED = 100;
  */
 export function failingAccounts({ failing, healthy }: { failing: number; healthy: number }): Scenario[] {
   const shared = {
-    ...{ accounts: FIRST_FAILING + failing, limit: 1_200, patienceMs: 0, drains: false, mostTimeScale: 5 },
+    ...{
+      accounts: FIRST_FAILING + failing,
+      limit: 1_200,
+      patienceMs: 0,
+      drains: false,
+      isScarce: false,
+      mostTimeScale: 5,
+    },
     counted: (accountId: string) => numberOf(accountId) < FIRST_FAILING,
   };
   const play = (withFailing: boolean): Scenario["play"] =>
@@ -40,11 +45,11 @@ export function failingAccounts({ failing, healthy }: { failing: number; healthy
       const posts: Omit<StormPost, "change">[] = [];
       for (let i = 0; i < healthy; i += 1) {
         for (let atMs = (i / healthy) * MINUTE_MS; atMs < lengthMs; atMs += MINUTE_MS) {
-          posts.push(postOf(i, atMs, startMs));
+          posts.push(holdingsEvent(i, atMs, startMs));
         }
       }
       for (let i = 0; withFailing && i < failing; i += 1) {
-        posts.push(postOf(FIRST_FAILING + i, (i / failing) * lengthMs, startMs));
+        posts.push(holdingsEvent(FIRST_FAILING + i, (i / failing) * lengthMs, startMs));
       }
       await replay(withChanges(posts.sort((a, b) => a.atMs - b.atMs)));
       await wait(AFTER_MS);
@@ -53,26 +58,4 @@ export function failingAccounts({ failing, healthy }: { failing: number; healthy
     { ...shared, name: "c", title: `${failing} failing accounts beside ${healthy} healthy ones`, play: play(true) },
     { ...shared, name: "c0", title: `the ${healthy} healthy accounts of c alone`, play: play(false) },
   ];
-}
-
-function postOf(index: number, atMs: number, startMs: number): Omit<StormPost, "change"> {
-  const owner = fourDigits(Math.floor(index / 2));
-  const fields = {
-    webhookId: `webhook-${index}-${Math.round(atMs)}`,
-    clientId: SNAPTRADE_KEYS.clientId,
-    eventTimestamp: microsecondTimeText(startMs + atMs),
-    userId: `user-${owner}`,
-    eventType: "ACCOUNT_HOLDINGS_UPDATED",
-    brokerageAuthorizationId: `conn-${owner}`,
-    accountId: `acct-${fourDigits(index)}`,
-  };
-  return { atMs, ...makeWebhook(fields, SNAPTRADE_KEYS.consumerKey) };
-}
-
-function numberOf(accountId: string): number {
-  return Number(accountId.slice("acct-".length));
-}
-
-function fourDigits(n: number): string {
-  return String(n).padStart(4, "0");
 }

@@ -9,7 +9,7 @@ export function killedWorker(accounts: number): Scenario {
   return {
     name: "f",
     title: `the storm for ${accounts} accounts, the worker killed in the middle`,
-    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true },
+    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true, isScarce: true },
     async play({ world, running, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const kill = async () => {

@@ -7,7 +7,7 @@ export function flushedRedis(accounts: number): Scenario {
   return {
     name: "h",
     title: `the storm for ${accounts} accounts, Redis flushed in the middle`,
-    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true },
+    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true, isScarce: true },
     async play({ world, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const flush = async () => {

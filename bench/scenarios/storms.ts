@@ -1,6 +1,8 @@
 import type { World } from "@/bench/world/start-world";
 import { makeStorm } from "@/sandbox/demo/make-storm";
 import type { StormPost } from "@/sandbox/demo/storm";
+import { makeWebhook } from "@/sandbox/snaptrade/sign-webhook";
+import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
 import { SNAPTRADE_KEYS } from "@/sandbox/stack/start-stack";
 
 /** Events for each account, and seconds: those of `npm run demo`, whose 300 accounts get 2,000 events. */
@@ -11,4 +13,28 @@ const LENGTH_MS = 45_000;
 export function demoStorm(world: World, accounts: number): StormPost[] {
   const events = Math.round(accounts * EVENTS_AN_ACCOUNT);
   return makeStorm({ ...SNAPTRADE_KEYS, seed: 1, accounts, events, lengthMs: LENGTH_MS, startMs: world.now() });
+}
+
+/** One account's holdings event, `atMs` after the start. */
+export function holdingsEvent(index: number, atMs: number, startMs: number): Omit<StormPost, "change"> {
+  const owner = fourDigits(Math.floor(index / 2));
+  const fields = {
+    webhookId: `webhook-${index}-${Math.round(atMs)}`,
+    clientId: SNAPTRADE_KEYS.clientId,
+    eventTimestamp: microsecondTimeText(startMs + atMs),
+    userId: `user-${owner}`,
+    eventType: "ACCOUNT_HOLDINGS_UPDATED",
+    brokerageAuthorizationId: `conn-${owner}`,
+    accountId: `acct-${fourDigits(index)}`,
+  };
+  return { atMs, ...makeWebhook(fields, SNAPTRADE_KEYS.consumerKey) };
+}
+
+/** As the simulator numbers its accounts. */
+export function fourDigits(n: number): string {
+  return String(n).padStart(4, "0");
+}
+
+export function numberOf(accountId: string): number {
+  return Number(accountId.slice("acct-".length));
 }

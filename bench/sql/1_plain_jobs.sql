@@ -32,6 +32,18 @@ begin
   return jsonb_build_object('isNew', true, 'jobs', v_jobs);
 end $$;
 
+-- {accountIds} -> {jobs: [{jobId, workType, accountId}]}, one for the holdings of each
+create function public.bench_make_jobs(request jsonb) returns jsonb
+language sql security invoker set search_path = '' as $$
+  with made as (
+    insert into public.bench_jobs (work_type, account_id)
+    select 'holdings', a from jsonb_array_elements_text(request -> 'accountIds') a
+    returning id, work_type, account_id
+  )
+  select jsonb_build_object('jobs', coalesce(jsonb_agg(
+    jsonb_build_object('jobId', id, 'workType', work_type, 'accountId', account_id)), '[]')) from made
+$$;
+
 -- {jobId, workType, accountId} -> what a run must know of its account, or null where there is none
 create function public.bench_begin(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' as $$
@@ -66,5 +78,5 @@ begin
   return '{}'::jsonb;
 end $$;
 
-revoke all on function public.bench_take_event(jsonb), public.bench_begin(jsonb), public.bench_store(jsonb) from public;
-grant execute on function public.bench_take_event(jsonb), public.bench_begin(jsonb), public.bench_store(jsonb) to service_role;
+revoke all on function public.bench_take_event(jsonb), public.bench_make_jobs(jsonb), public.bench_begin(jsonb), public.bench_store(jsonb) from public;
+grant execute on function public.bench_take_event(jsonb), public.bench_make_jobs(jsonb), public.bench_begin(jsonb), public.bench_store(jsonb) to service_role;

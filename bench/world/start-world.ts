@@ -5,6 +5,7 @@ import type { Parts } from "@/bench/contestant";
 import { type WorldClock, wallMs, worldNow, worldTime } from "@/bench/world/clock";
 import type { Databases } from "@/bench/world/databases";
 import { createRecorder } from "@/bench/world/recorder";
+import { createUserCalls } from "@/bench/world/user-calls";
 import { startQStash } from "@/sandbox/qstash/start-qstash";
 import type { RedisServer } from "@/sandbox/redis/start-redis";
 import { startRedisFront } from "@/sandbox/redis/start-redis-front";
@@ -23,7 +24,7 @@ const HOST = "http://127.0.0.1";
 const PROVIDER_LATENCY_MS = 500;
 const ALWAYS = 1_000_000_000;
 
-export type WorldOptions = { scale: number; accounts: number; limit: number };
+export type WorldOptions = { scale: number; accounts: number; limit: number; activities?: boolean };
 export type Servers = { databases: Databases; redis: Extract<RedisServer, { kind: "server" }> };
 export type ProviderFault = { match: object; respond: { status?: number; delayMs?: number } };
 
@@ -32,7 +33,7 @@ export type ProviderFault = { match: object; respond: { status?: number; delayMs
  * clock. `accounts` are there and were synced just now.
  */
 export async function startWorld(servers: Servers, options: WorldOptions, closers: Closers) {
-  const { scale, accounts, limit } = options;
+  const { scale, accounts, limit, activities = true } = options;
   const clock: WorldClock = { scale, startMs: Date.now() };
   const recorder = createRecorder();
   const secretsKey = randomBytes(32);
@@ -40,7 +41,7 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
 
   const snaptrade = await startSnapTrade({
     ...SNAPTRADE_KEYS,
-    ...{ port: 0, accounts, rateLimitPerMinute: limit, clock: () => worldNow(clock) },
+    ...{ port: 0, accounts, rateLimitPerMinute: limit, clock: () => worldNow(clock), activities },
   });
   closers.add("SnapTrade", snaptrade.close);
   const qstash = await startQStash({ ...QSTASH_KEYS, port: 0, timeScale: scale, globalParallelism: 1_000 });
@@ -77,12 +78,11 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     }),
   };
 
-  /** In the order of the calls: the first that matches counts. */
-  async function fault({ match, respond }: ProviderFault): Promise<void> {
-    const body = writeWire({ match, respond, times: ALWAYS });
-    const answer = await fetch(`${snaptrade.url}/_sim/faults`, { method: "POST", body });
-    if (!answer.ok) throw new Error(`The simulator took no fault: ${await answer.text()}`);
+  async function control(method: string, name: string, body: unknown): Promise<void> {
+    const answer = await fetch(`${snaptrade.url}/_sim/${name}`, { method, body: writeWire(body) });
+    if (!answer.ok) throw new Error(`The simulator refused ${method} ${name}: ${await answer.text()}`);
   }
+  recorder.capacity({ fromMs: clock.startMs, limit, users: 0 });
 
   return {
     parts,
@@ -95,7 +95,13 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     now: () => worldNow(clock),
     /** The row's time at a moment of the wall clock. */
     at: (wallClockMs: number) => worldTime(clock, wallClockMs),
-    fault,
+    /** In the order of the calls: the first that matches counts. */
+    fault: ({ match, respond }: ProviderFault) => control("POST", "faults", { match, respond, times: ALWAYS }),
+    async setLimit(perMinute: number): Promise<void> {
+      await control("PUT", "limits", { perMinute });
+      recorder.capacity({ fromMs: worldNow(clock), limit: perMinute, users: 0 });
+    },
+    userCalls: createUserCalls(clock, { ...SNAPTRADE_KEYS, baseUrl: snaptrade.url }),
     latencyMs: Math.round(wallMs(clock, PROVIDER_LATENCY_MS)),
   };
 }

@@ -26,6 +26,8 @@ export const faultsSchema = z.strictObject({
     .optional(),
   /** The service is away: every API connection is cut, no delivery starts, stored messages stay. */
   outage: z.boolean().optional(),
+  /** Publishes are taken as ever, but no delivery starts. */
+  stall: z.boolean().optional(),
 });
 
 export type Faults = z.infer<typeof faultsSchema>;

@@ -54,7 +54,9 @@ export async function startQStash(options: QStashOptions): Promise<RunningQStash
   const clock = new VirtualClock(options.timeScale ?? 1);
   const signer = new Signer({ current: options.currentSigningKey, next: options.nextSigningKey });
   const sender = new Sender();
-  const faults = new FaultBoard(() => broker.flow.hold(faults.current.outage === true));
+  const faults = new FaultBoard(() =>
+    broker.flow.hold(faults.current.outage === true || faults.current.stall === true),
+  );
   const newBroker = () =>
     new Broker({
       clock,

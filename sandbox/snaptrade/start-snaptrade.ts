@@ -28,6 +28,8 @@ export type SnapTradeOptions = {
   /** Where emitted webhooks are posted; can be set later. */
   webhookUrl?: string;
   seed?: number;
+  /** False: the accounts begin without transactions. */
+  activities?: boolean;
   clock?: () => number;
 };
 
@@ -56,7 +58,7 @@ export async function startSnapTrade(options: SnapTradeOptions): Promise<Running
   const { clientId, consumerKey, accounts, seed = 1, clock = Date.now, windowMs = MINUTE_MS } = options;
   let webhookUrl = options.webhookUrl;
   const now = steadyClock(clock);
-  const world = seedWorld(seed, accounts, now());
+  const world = seedWorld(seed, accounts, now(), options.activities);
   const provider: Provider = {
     world,
     apiKey: { clientId, consumerKey },

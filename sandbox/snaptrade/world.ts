@@ -62,7 +62,8 @@ const BROKERAGES = [
  * `acct-0000`..., two a connection and a user. The same seed, number and start time give the same world. All data is
  * fresh at `startMs`.
  */
-export function seedWorld(seed: number, accounts: number, startMs: number): World {
+/** `activities` false: the accounts begin without transactions. */
+export function seedWorld(seed: number, accounts: number, startMs: number, activities = true): World {
   const world: World = { users: new Map(), connections: new Map(), accounts: new Map() };
   for (let index = 0; index < accounts; index += 1) {
     const owner = Math.floor(index / ACCOUNTS_PER_CONNECTION);
@@ -73,7 +74,7 @@ export function seedWorld(seed: number, accounts: number, startMs: number): Worl
       world.connections.set(connectionId, seedConnection(connectionId, userId, owner, startMs));
     }
     const accountId = `acct-${fourDigits(index)}`;
-    world.accounts.set(accountId, seedAccount({ seed, accountId, connectionId, userId, index, startMs }));
+    world.accounts.set(accountId, seedAccount({ seed, accountId, connectionId, userId, index, startMs, activities }));
   }
   return world;
 }
@@ -91,12 +92,20 @@ export function emptyAccount(accountId: string, connection: SimConnection, nowMs
   };
 }
 
-type Place = { seed: number; accountId: string; connectionId: string; userId: string; index: number; startMs: number };
+type Place = {
+  seed: number;
+  accountId: string;
+  connectionId: string;
+  userId: string;
+  index: number;
+  startMs: number;
+  activities: boolean;
+};
 
-function seedAccount({ seed, accountId, connectionId, userId, index, startMs }: Place): SimAccount {
+function seedAccount({ seed, accountId, connectionId, userId, index, startMs, ...place }: Place): SimAccount {
   const random = seededRandom(seed, accountId);
   const fetchedMs = startMs - random.int(3_600_000);
-  const activities = latestFirst(seedActivities(random, index, startMs));
+  const activities = place.activities ? latestFirst(seedActivities(random, index, startMs)) : [];
   return {
     ...describeAccount(accountId, connectionId, userId, fetchedMs),
     currency: random.pick(["USD", "CAD"]),

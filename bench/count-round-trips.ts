@@ -1,0 +1,60 @@
+import type { Running } from "@/bench/contestant";
+import { holdingsEvent } from "@/bench/scenarios/storms";
+import type { World } from "@/bench/world/start-world";
+
+/** Requests that arrived at the three fronts. */
+type Trips = { redis: number; postgres: number; qstash: number };
+export type RoundTrips = { accepted: Trips; duplicate: Trips; coalesced: Trips; run: Trips };
+
+/** A cron's own requests may fall into one of them. */
+const PROBES = 3;
+
+/**
+ * What single events and a run cost, counted at the fronts while nothing else happens: an event, the same again, another of
+ * the same account while the first one's job waits, and the run that covers them. The least of three.
+ */
+export async function countRoundTrips(
+  world: World,
+  running: Running,
+  quiet: () => Promise<unknown>,
+): Promise<RoundTrips> {
+  const probes: RoundTrips[] = [];
+  for (let index = 0; index < PROBES; index += 1) {
+    const startMs = world.now();
+    const first = holdingsEvent(index, 0, startMs);
+    const second = holdingsEvent(index, 1, startMs);
+    const post = ({ body, signature }: typeof first) => running.post(body, signature);
+    probes.push({
+      accepted: await tripsOf(world, () => post(first)),
+      duplicate: await tripsOf(world, () => post(first)),
+      coalesced: await tripsOf(world, () => post(second)),
+      run: await tripsOf(world, quiet),
+    });
+  }
+  const least = (kind: keyof RoundTrips): Trips => ({
+    redis: Math.min(...probes.map((probe) => probe[kind].redis)),
+    postgres: Math.min(...probes.map((probe) => probe[kind].postgres)),
+    qstash: Math.min(...probes.map((probe) => probe[kind].qstash)),
+  });
+  return {
+    accepted: least("accepted"),
+    duplicate: least("duplicate"),
+    coalesced: least("coalesced"),
+    run: least("run"),
+  };
+}
+
+async function tripsOf(world: World, work: () => Promise<unknown>): Promise<Trips> {
+  const before = tripsSoFar(world);
+  await work();
+  const after = tripsSoFar(world);
+  return {
+    redis: after.redis - before.redis,
+    postgres: after.postgres - before.postgres,
+    qstash: after.qstash - before.qstash,
+  };
+}
+
+function tripsSoFar({ redis, supabase, qstash }: World): Trips {
+  return { redis: redis.requests(), postgres: supabase.requests(), qstash: qstash.state().requests };
+}
