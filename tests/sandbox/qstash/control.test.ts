@@ -199,3 +199,14 @@ test("outage: the API cuts every connection and nothing is delivered; afterwards
   stage.qstash.faults.set({});
   await settled(stage, 1);
 });
+
+test("stall: messages are taken and none is delivered; afterwards all that are due are sent", async () => {
+  const stage = await setStage();
+  stage.qstash.faults.set({ stall: true });
+  await stage.client.publish({ url: stage.destination.url });
+  stage.qstash.clock.advance(120_000);
+  await stage.client.publish({ url: stage.destination.url, delay: 60 });
+  expect(stage.qstash.state()).toMatchObject({ waiting: 1, pending: 1, deliveries: [], published: 2 });
+  stage.qstash.faults.set({});
+  await settled(stage, 1);
+});
