@@ -252,19 +252,19 @@ test("in any history the limits of the moment are kept, each key is first in fir
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), key, paused: fc.boolean() }) },
     {
-      weight: 1,
+      weight: 2,
       arbitrary: fc.record({
         do: fc.constant("configure" as const),
         key,
         parallelism: fc.integer({ min: 1, max: 3 }),
-        rate: fc.integer({ min: 1, max: 4 }),
+        rate: fc.integer({ min: 1, max: 6 }),
       }),
     },
   );
   const PERIOD_MS = 1_000;
   const GLOBAL = 4;
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+    fc.property(fc.array(step, { minLength: 60, maxLength: 120 }), (steps) => {
       const clock = new VirtualClock(0);
       const flow = new FlowControl(clock, GLOBAL);
       const limits = new Map<string, { parallelism: number; rate: number }>();
