@@ -6,6 +6,8 @@ const LOADERS = {
   before: () => import("@/bench/contestants/before"),
   plan: () => import("@/bench/contestants/plan"),
   bullmq: () => import("@/bench/contestants/bullmq"),
+  "pg-boss": () => import("@/bench/contestants/pg-boss"),
+  "graphile-worker": () => import("@/bench/contestants/graphile-worker"),
 };
 
 export type ContestantName = keyof typeof LOADERS;
