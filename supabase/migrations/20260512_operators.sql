@@ -2,22 +2,27 @@
 
 -- {status?, accountId?, jobIds?, before?: {createdAt, jobId}, limit} -> {jobs: [...]} newest first, those before the cursor.
 -- created_at never changes: a list that is read page by page shows each job once, whatever becomes of it meanwhile.
+-- Planned for each request: a filter that is not asked for then costs nothing, and each of the others takes its index, but
+-- done, superseded and gone, which are met on the walk from the newest.
 create function public.snaptrade_list_jobs(request jsonb) returns jsonb
-language sql stable security invoker set search_path = '' as $$
-  select jsonb_build_object('jobs', coalesce(jsonb_agg(jsonb_build_object('jobId', j.id, 'workType', j.work_type,
-    'accountId', j.account_id, 'status', j.status, 'reason', j.reason, 'attempts', j.attempts, 'delivery', j.delivery,
-    'dueAt', j.due_at, 'leaseUntil', j.lease_until, 'lastError', j.last_error, 'createdAt', j.created_at,
-    'startedAt', j.started_at, 'finishedAt', j.finished_at, 'calls', public.snaptrade_calls(j.work_type, j.account_id))
-    order by j.created_at desc, j.id desc), '[]'))
-  from (
-    select * from public.snaptrade_sync_jobs
-    where (request ->> 'status' is null or status = request ->> 'status')
-      and (request ->> 'accountId' is null or account_id = request ->> 'accountId')
-      and (request -> 'jobIds' is null or id in (select jsonb_array_elements_text(request -> 'jobIds')::uuid))
-      and (request -> 'before' is null or (created_at, id)
-        < ((request #>> '{before,createdAt}')::timestamptz, (request #>> '{before,jobId}')::uuid))
-    order by created_at desc, id desc limit (request ->> 'limit')::integer) j;
-$$;
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+set plan_cache_mode = force_custom_plan as $$
+begin
+  return jsonb_build_object('jobs', (
+    select coalesce(jsonb_agg(jsonb_build_object('jobId', j.id, 'workType', j.work_type,
+      'accountId', j.account_id, 'status', j.status, 'reason', j.reason, 'attempts', j.attempts, 'delivery', j.delivery,
+      'dueAt', j.due_at, 'leaseUntil', j.lease_until, 'lastError', j.last_error, 'createdAt', j.created_at,
+      'startedAt', j.started_at, 'finishedAt', j.finished_at, 'calls', public.snaptrade_calls(j.work_type, j.account_id))
+      order by j.created_at desc, j.id desc), '[]')
+    from (
+      select * from public.snaptrade_sync_jobs
+      where (request ->> 'status' is null or status = request ->> 'status')
+        and (request ->> 'accountId' is null or account_id = request ->> 'accountId')
+        and (request -> 'jobIds' is null or id = any (array(select jsonb_array_elements_text(request -> 'jobIds')::uuid)))
+        and (request -> 'before' is null or (created_at, id)
+          < ((request #>> '{before,createdAt}')::timestamptz, (request #>> '{before,jobId}')::uuid))
+      order by created_at desc, id desc limit (request ->> 'limit')::integer) j));
+end $$;
 
 -- {accountId} -> {account: {accountId, userId, gone} | null}. gone: its jobs would close without a read.
 create function public.snaptrade_find_account(request jsonb) returns jsonb

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EVENT_EFFECTS } from "@/lib/webhook/event-effects";
@@ -92,6 +93,26 @@ const walks: [string, string, () => object, () => number][] = [
   ["the gauges", "snaptrade_read_health", () => ({}), () => 4 * now.queued + 2 * now.running + 2 * now.dead],
   ["pruning", "snaptrade_end_tick", () => ({ retentionMs: 30 * 86_400_000, limit: 5_000 }), () => 4 * 5_000 + 100],
   ["users to list", "snaptrade_users_to_list", () => ({ limit: 20 }), () => 2 * now.waiting + 100],
+  ["the newest jobs", "snaptrade_list_jobs", () => ({ limit: 50 }), () => 1_000],
+  [
+    "jobs of a week ago",
+    "snaptrade_list_jobs",
+    () => ({
+      before: { createdAt: new Date(Date.now() - 7 * 86_400_000).toISOString(), jobId: randomUUID() },
+      limit: 50,
+    }),
+    () => 1_000,
+  ],
+  ["an account's jobs", "snaptrade_list_jobs", () => ({ accountId: now.subjects.queued, limit: 50 }), () => 100],
+  [
+    "jobs by their ids",
+    "snaptrade_list_jobs",
+    () => ({ jobIds: [now.subjects.jobOf(now.subjects.queued)], limit: 1 }),
+    () => 100,
+  ],
+  ["queued jobs", "snaptrade_list_jobs", () => ({ status: "queued", limit: 50 }), () => 2 * now.queued + 1_000],
+  ["running jobs", "snaptrade_list_jobs", () => ({ status: "running", limit: 50 }), () => 2 * now.running + 1_000],
+  ["dead jobs", "snaptrade_list_jobs", () => ({ status: "dead", limit: 200 }), () => 2 * now.dead + 2_000],
   [
     "what waits",
     "snaptrade_release_waiting",

@@ -1,0 +1,6 @@
+-- The operators' list of jobs (20260512) walks the newest jobs, or those of one account, and not the table. The build
+-- keeps writers out for as long as it reads the jobs, about a second for a million of them. Where that is too long, build
+-- both under these names with "create index concurrently" before: this file then finds them there.
+
+create index if not exists snaptrade_sync_jobs_created on public.snaptrade_sync_jobs (created_at, id);
+create index if not exists snaptrade_sync_jobs_account on public.snaptrade_sync_jobs (account_id, created_at, id);
