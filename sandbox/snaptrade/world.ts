@@ -60,9 +60,8 @@ const BROKERAGES = [
 
 /**
  * `acct-0000`..., two a connection and a user. The same seed, number and start time give the same world. All data is
- * fresh at `startMs`.
+ * fresh at `startMs`. `activities` false: the accounts begin without transactions.
  */
-/** `activities` false: the accounts begin without transactions. */
 export function seedWorld(seed: number, accounts: number, startMs: number, activities = true): World {
   const world: World = { users: new Map(), connections: new Map(), accounts: new Map() };
   for (let index = 0; index < accounts; index += 1) {
