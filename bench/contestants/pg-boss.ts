@@ -31,7 +31,8 @@ export const contestant: Contestant = {
     "again by chance). A killed job is found 60 s after it was begun by the maintenance of each 30 s, and then waits as a " +
     "failed one. While a job at the head of a stately queue has an active one of its key, a fetch finds nothing at all; so " +
     "after a kill all may wait for that. An event whose account waits in a sweep raises that job by SQL: no call of the " +
-    "library does. Its delays are whole seconds of Postgres's clock: at scale 10 they are off by up to five of the row's.",
+    "library does. Retries, expiry and maintenance are whole seconds of Postgres's clock: at scale 10 up to five are added " +
+    "or lost.",
   share: SHARE,
   spacingMs: 0,
   direct: true,
