@@ -22,6 +22,7 @@ const HOST = "http://127.0.0.1";
 
 /** What a call to the provider takes, in the row's time. */
 const PROVIDER_LATENCY_MS = 500;
+const WINDOW_MS = 60_000;
 const ALWAYS = 1_000_000_000;
 
 export type WorldOptions = { scale: number; accounts: number; limit: number; activities?: boolean };
@@ -82,6 +83,7 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     const answer = await fetch(`${snaptrade.url}/_sim/${name}`, { method, body: writeWire(body) });
     if (!answer.ok) throw new Error(`The simulator refused ${method} ${name}: ${await answer.text()}`);
   }
+  let inForce = limit;
   recorder.capacity({ fromMs: clock.startMs, limit, users: 0 });
 
   return {
@@ -98,8 +100,13 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     /** In the order of the calls: the first that matches counts. */
     fault: ({ match, respond }: ProviderFault) => control("POST", "faults", { match, respond, times: ALWAYS }),
     async setLimit(perMinute: number): Promise<void> {
+      const fromMs = worldNow(clock);
       await control("PUT", "limits", { perMinute });
-      recorder.capacity({ fromMs: worldNow(clock), limit: perMinute, users: 0 });
+      // What the last window holds fills a lower limit until enough of it has left.
+      const filledMs = WINDOW_MS * Math.max(0, 1 - perMinute / inForce);
+      if (filledMs > 0) recorder.capacity({ fromMs, limit: 0, users: 0 });
+      recorder.capacity({ fromMs: fromMs + filledMs, limit: perMinute, users: 0 });
+      inForce = perMinute;
     },
     userCalls: createUserCalls(clock, { ...SNAPTRADE_KEYS, baseUrl: snaptrade.url }),
     latencyMs: Math.round(wallMs(clock, PROVIDER_LATENCY_MS)),
