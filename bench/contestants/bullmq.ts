@@ -22,7 +22,9 @@ export const contestant: Contestant = {
     "job a key). Its limiter counts jobs in fixed windows, so it lets one job of three calls go at a time, spaced for " +
     "0.75 of the limit; larger windows would let two bursts fall into one rolling minute. On a 429 the queue stops for as " +
     "long as the provider says, by the rate-limit error, which spends no attempt. Eight attempts, doubling from a minute. " +
-    "The event's row is written first, as everywhere. In-process, it pays no HTTP hop for a job.",
+    "The event's row is written first, as everywhere; row and job stand in two stores, so a kill between them loses the " +
+    "event. Sweeps have a low priority, and an event of an account that waits in one is not raised. In-process, it pays no " +
+    "HTTP hop for a job.",
   share: SHARE,
   spacingMs: 0,
   direct: true,
