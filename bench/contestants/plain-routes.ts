@@ -8,7 +8,6 @@ import type { Env } from "@/lib/env";
 import { answer } from "@/lib/http/answer";
 import { verifyQStash } from "@/lib/http/qstash-auth";
 import { workerPath } from "@/lib/jobs/publisher";
-import { canonicalText } from "@/lib/webhook/canonical-text";
 import { effectOf } from "@/lib/webhook/event-effects";
 import { parseJsonText } from "@/lib/webhook/json-text";
 import { parseEvent } from "@/lib/webhook/parse-event";
@@ -73,7 +72,7 @@ export async function readPlainEvent(request: Request, env: Env, now: () => numb
   const signature = request.headers.get("signature");
   const { consumerKeys } = env.snaptrade;
   if (!verifyWebhook({ signature, bytes: body.bytes, value: parsed.value, consumerKeys })) return null;
-  const read = parseEvent(parsed.value, canonicalText(parsed.value), now(), env.limits.webhookMaxAgeMs);
+  const read = parseEvent(parsed.value, now(), env.limits.webhookMaxAgeMs);
   if (read.kind !== "event") return null;
   const { webhookId, payload, accountId } = read.event;
   const effect = effectOf(read.event);

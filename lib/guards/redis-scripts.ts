@@ -32,7 +32,7 @@ export function createScriptRunner(options: RedisOptions): ScriptRunner {
   const requester: Requester = {
     async request<T>({ path, body }: UpstashRequest) {
       const url = [options.url.replace(/\/$/, ""), ...(path ?? [])].join("/");
-      const reply = await postJson(url, headers, JSON.stringify(body), AbortSignal.timeout(options.timeoutMs));
+      const reply = await postJson(url, headers, JSON.stringify(body), options.timeoutMs);
       const parsed = upstashReply.parse(JSON.parse(reply.text));
       if ("error" in parsed) throw new Error(parsed.error);
       return { result: parsed.result as T };

@@ -1,6 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import type { z } from "zod";
-import { fetchJson } from "@/lib/http/post-json";
+import { createJsonFetch } from "@/lib/http/post-json";
 import { NoSocket } from "@/lib/store/no-socket";
 
 /**
@@ -30,13 +30,10 @@ export function createFunctionCaller(options: { url: string; secretKey: string; 
   const client = createClient(options.url, options.secretKey, {
     auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
     realtime: { transport: NoSocket },
-    global: { fetch: fetchJson },
+    global: { fetch: createJsonFetch(options.timeoutMs) },
   });
   return async (name, request, answer) => {
-    const { data, error } = await client
-      .rpc(name, { request })
-      .retry(false)
-      .abortSignal(AbortSignal.timeout(options.timeoutMs));
+    const { data, error } = await client.rpc(name, { request }).retry(false);
     if (error !== null) throw new StoreError(name, error.code, error.message.slice(0, 500), isAway(error.code));
     const parsed = answer.safeParse(data);
     if (!parsed.success) {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { timestampText } from "@/lib/provider/timestamp-text";
+import { canonicalText } from "@/lib/webhook/canonical-text";
 import { type EventType, effectOf, isEventType } from "@/lib/webhook/event-effects";
 import { digestId, isId, webhookIdOf } from "@/lib/webhook/event-ids";
 import { type JsonObject, renderJson, toPlain } from "@/lib/webhook/json-text";
@@ -71,13 +72,13 @@ const wireEvent = z.object({
 /**
  * What an authentic body says. First the type: an unknown one is ignored. Then the time: older than `maxAgeMs`, more
  * than ten minutes ahead of `now` or unreadable is expired; without an offset it is UTC. Then the id that its effect
- * needs. `canonical` is the canonical text of the same value: its digest is the id of an event that carries none, so
- * that a repetition of it is still known (the misspelt `webookId` is in SnapTrade's own examples).
+ * needs. The digest of its canonical text is the id of an event that carries none, so that a repetition of it is still known
+ * (the misspelt `webookId` is in SnapTrade's own examples).
  */
-export function parseEvent(value: JsonObject, canonical: string, now: number, maxAgeMs: number): ParsedEvent {
+export function parseEvent(value: JsonObject, now: number, maxAgeMs: number): ParsedEvent {
   const wire = wireEvent.parse(toPlain(value));
   const givenId = wire.webhookId ?? wire.webookId;
-  const webhookId = givenId === null ? digestId(canonical) : webhookIdOf(givenId);
+  const webhookId = givenId === null ? digestId(canonicalText(value)) : webhookIdOf(givenId);
 
   const { eventType } = wire;
   if (eventType === null || !isEventType(eventType)) return { kind: "ignored", webhookId, eventType };

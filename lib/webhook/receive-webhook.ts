@@ -8,7 +8,6 @@ import type { AcceptEventAnswer } from "@/lib/store/answers";
 import { StoreError } from "@/lib/store/call-function";
 import type { EventRow } from "@/lib/store/store";
 import { RETRY_AFTER_S } from "@/lib/timings";
-import { canonicalText } from "@/lib/webhook/canonical-text";
 import { effectOf } from "@/lib/webhook/event-effects";
 import { parseJsonText } from "@/lib/webhook/json-text";
 import { parseEvent, type WebhookEvent } from "@/lib/webhook/parse-event";
@@ -42,7 +41,7 @@ export async function receiveWebhook(service: Service, request: Request, after: 
   });
   if (!authentic) return refuse(service, 401, "no valid signature");
 
-  const read = parseEvent(parsed.value, canonicalText(parsed.value), service.clock(), env.limits.webhookMaxAgeMs);
+  const read = parseEvent(parsed.value, service.clock(), env.limits.webhookMaxAgeMs);
   if (read.kind === "ignored" || read.kind === "expired") {
     logger.info({ ...read }, LINES[read.kind]);
     after(() => service.guards.count({ [field("webhook_events", read.kind)]: 1 }));

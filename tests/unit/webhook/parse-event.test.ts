@@ -23,8 +23,7 @@ function parse(fields: Record<string, unknown>, now = NOW, maxAgeMs = DAY): Pars
 }
 
 function parseText(text: string, now = NOW, maxAgeMs = DAY): ParsedEvent {
-  const value = jsonValue(text);
-  return parseEvent(value, canonicalText(value), now, maxAgeMs);
+  return parseEvent(jsonValue(text), now, maxAgeMs);
 }
 
 function eventOf(parsed: ParsedEvent): WebhookEvent {
