@@ -18,7 +18,7 @@ import { runUntilStopped } from "@/sandbox/stack/run-until-stopped";
 
 const PARTS = ["throughput", "latency", "memory"] as const;
 type Part = (typeof PARTS)[number];
-type Options = { quick: boolean; json: boolean; strict: boolean; profile: boolean; part?: Part[] };
+type Options = { quick: boolean; json: boolean; strict: boolean; profile?: string; part?: Part[] };
 
 const IN_FLIGHT = 16;
 /** More than requests a second: at a constant rate none should wait for a connection. */
@@ -39,7 +39,7 @@ const options = new Command("bench:intake")
   .description("What an event costs at the door: duplicate, coalesced and accepted ones against two bare routes.")
   .option("--quick", "small rounds, to see that it works", false)
   .addOption(new Option("--part <name...>", "which; otherwise all").choices(PARTS))
-  .option("--profile", "instead: where the app's processor time goes, by package", false)
+  .option("--profile <folder>", "instead: where the app's processor time goes; the profiles are kept there")
   .option("--json", "JSON instead of tables", false)
   .option("--strict", "exit code 1 when a target is not met", false)
   .parse()
@@ -61,8 +61,8 @@ async function benchIntake({ quick, json, strict, profile, part }: Options, clos
     closers.add("the app", app.close);
     return app;
   };
-  if (profile) {
-    process.stdout.write(`${await profileKinds(stack, start, sizes.throughput.events, IN_FLIGHT)}\n`);
+  if (profile !== undefined) {
+    process.stdout.write(`${await profileKinds(profile, stack, start, sizes.throughput.events, IN_FLIGHT)}\n`);
     return 0;
   }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { assertOutcomes, countStored, type Kind, PATHS, prepare } from "@/bench/intake/kinds";
@@ -14,19 +14,22 @@ const MOST_ROWS = 25;
 
 /**
  * Where the processor time of an event goes: each kind on a process of its own under V8's sampling profiler, which itself
- * costs a little. Answers tables of milliseconds an event, by package and by function.
+ * costs a little. The profiles are kept in `folder`, for Chrome DevTools. Answers tables of milliseconds an event, by package
+ * and by function.
  */
 export async function profileKinds(
+  folder: string,
   stack: IntakeStack,
   start: (nodeOptions: string[]) => Promise<App>,
   count: number,
   inFlight: number,
 ): Promise<string> {
+  await mkdir(folder, { recursive: true });
   const byPackage = new Map<Kind, Share[]>();
   const byFunction = new Map<Kind, Share[]>();
   for (const kind of PROFILED) {
     say(`profile: ${kind}`);
-    const profiled = await profileOf(stack, start, kind, count, inFlight);
+    const profiled = await profileOf(path.join(folder, `${kind}.cpuprofile`), stack, start, kind, count, inFlight);
     byPackage.set(kind, await sharesOf(profiled, count, "package"));
     byFunction.set(kind, await sharesOf(profiled, count, "function"));
   }
@@ -36,6 +39,7 @@ export async function profileKinds(
 export type Profiled = { profile: CpuProfile; fromUs: number; toUs: number };
 
 async function profileOf(
+  file: string,
   stack: IntakeStack,
   start: (nodeOptions: string[]) => Promise<App>,
   kind: Kind,
@@ -52,16 +56,17 @@ async function profileOf(
       const fromUs = nowUs();
       const outcomes = await postAll(pool, signed, PATHS[kind], inFlight);
       await stack.untilStored(storedBefore + countStored(outcomes));
-      assertOutcomes(outcomes, [kind]);
-      return fromUs;
+      return { outcomes, fromUs, toUs: nowUs() };
     };
     await play(); // compiled and optimized by then
-    const fromUs = await play();
-    const toUs = nowUs();
+    const { outcomes, fromUs, toUs } = await play();
+    assertOutcomes(outcomes, [kind]);
     await pool.destroy();
     await app.close(); // on its end it writes the profile
-    const sizes = await Promise.all((await readdir(folder)).map((file) => readFile(path.join(folder, file), "utf8")));
-    const profile: CpuProfile = JSON.parse(sizes.sort((a, b) => b.length - a.length)[0] ?? "{}");
+    const [written] = await readdir(folder);
+    if (written === undefined) throw new Error("Node wrote no profile.");
+    await copyFile(path.join(folder, written), file);
+    const profile: CpuProfile = JSON.parse(await readFile(file, "utf8"));
     return { profile, fromUs, toUs };
   } finally {
     await rm(folder, { recursive: true, force: true });
