@@ -8,9 +8,9 @@ export function cpuSecondsOf(pid: number): number {
 }
 
 /**
- * Resident megabytes of the process once it is idle: the least of what is read each second. Node gives memory back only when
- * its collector runs, and a loaded process may stand anywhere between two collections; left alone, V8 tidies up after
- * some seconds by itself, as on a server between two storms.
+ * Resident megabytes of the process when it is idle: the least of what is read each second. As a platform counts it, and
+ * without forcing a collection, which no server does: V8 keeps what it has when nothing comes (measured), so this is the
+ * level at which the load left it.
  */
 export async function idleMemoryMb(pid: number, seconds: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY;

@@ -26,7 +26,7 @@ const CONNECTIONS = 128;
 const FULL = {
   throughput: { rounds: 5, events: 4_000, inFlight: IN_FLIGHT },
   latency: { rounds: 5, seconds: 10 },
-  memory: { early: 20_000, late: 200_000, inFlight: IN_FLIGHT, idleSeconds: 30 },
+  memory: { early: 20_000, late: 200_000, inFlight: IN_FLIGHT, idleSeconds: 10 },
 };
 /** To see that it works; its figures say little. */
 const QUICK = {

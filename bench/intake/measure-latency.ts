@@ -20,7 +20,7 @@ export async function measureLatency(
   for (let round = 0; round <= rounds; round += 1) {
     for (const kind of rotated(KINDS, round)) {
       if (kind === "bare") continue;
-      const signed = await prepare(kind, PER_SECOND * (round === 0 ? 1 : seconds), stack, pool);
+      const signed = await prepare(kind, PER_SECOND * seconds, stack, pool);
       const storedBefore = await stack.storedEvents();
       const answers = await postAtRate(pool, signed, PATHS[kind], PER_SECOND);
       const outcomes = answers.map(({ outcome }) => outcome);
