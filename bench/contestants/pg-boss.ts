@@ -4,11 +4,10 @@ import postgres from "postgres";
 import { startChild } from "@/bench/child/start-child";
 import type { Contestant, Inside, Served } from "@/bench/contestant";
 import { CALLS, createPace } from "@/bench/contestants/pace";
-import { readPlainEvent } from "@/bench/contestants/plain-routes";
+import { answerTaken } from "@/bench/contestants/plain-routes";
 import { createPlainWorker, type PlainEvent, type PlainJob, PutOff } from "@/bench/contestants/plain-worker";
 import { wallMs, worldNow } from "@/bench/world/clock";
 import { parseEnv } from "@/lib/env";
-import { answer } from "@/lib/http/answer";
 
 const QUEUE = "sync";
 const SHARE = 0.75;
@@ -133,12 +132,7 @@ async function serveInside(inside: Inside): Promise<Served> {
   void fetchJobs();
 
   return {
-    async answer(request) {
-      const event = await readPlainEvent(request, env, () => worldNow(clock));
-      if (event === null) return answer(401, { error: "no event" });
-      const isNew = await take(event);
-      return answer(200, { outcome: isNew ? "accepted" : "duplicate", webhookId: event.webhookId });
-    },
+    answer: (request) => answerTaken(request, env, () => worldNow(clock), take),
     async sweep(accountIds) {
       const works = accountIds.map((accountId): Work => ({ workType: "holdings", accountId }));
       await boss.insert(

@@ -85,6 +85,19 @@ export function inParts<T>(list: readonly T[], size: number): T[][] {
   return parts;
 }
 
+/** The intake of a queue that keeps the event's row and its job together. `take`: false for an event that it knows. */
+export async function answerTaken(
+  request: Request,
+  env: Env,
+  now: () => number,
+  take: (event: PlainEvent) => Promise<boolean>,
+): Promise<Response> {
+  const event = await readPlainEvent(request, env, now);
+  if (event === null) return answer(401, { error: "no event" });
+  const isNew = await take(event);
+  return answer(200, { outcome: isNew ? "accepted" : "duplicate", webhookId: event.webhookId });
+}
+
 /** Publishes jobs under one flow-control key, with QStash's own three retries. */
 export function plainPublisher(env: Env, { parallelism, rate }: { parallelism: number; rate: number }) {
   const { url, token, flowControlKey } = env.qstash;

@@ -42,7 +42,7 @@ export function createJsonFetch(timeoutMs: number): typeof fetch {
   };
 }
 
-/** undici takes an emitter in the place of an AbortSignal, whose timeout costs a quarter of the whole call (measured). */
+/** undici takes an emitter in the place of an AbortSignal, which spares each call the making of a signal and its timeout. */
 class TimeLimit extends EventEmitter {
   readonly #timer: NodeJS.Timeout;
 
