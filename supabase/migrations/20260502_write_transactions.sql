@@ -8,7 +8,8 @@
 --      first of the rows that have none, then of those whose id is gone. So late and re-issued ids are adopted, and what
 --      a product keeps beside a row stays valid;
 --   3. else new, with the next occurrence of its fingerprint.
--- An id is gone only if its day was read to the end without it, and pages end within days. p_next is the cursor of the
+-- An id is gone only if its day was read to the end without it, and pages end within days. A row whose trade has no id any
+-- more loses it: should the id yet come, on an older day of a later page, it finds no row, and neither trade is missing. p_next is the cursor of the
 -- next page, {oldestDate, offset}, or null after the last page:
 --   offset 0: the next page begins again at the first row of the day oldestDate. A row of such a day that would replace an
 --     id which may yet come is left to that page; every other row is written now.
@@ -80,7 +81,7 @@ begin
     from decided d
     where not d.is_left and (d.row_id is null or d.known_fingerprint <> d.fingerprint)
   ), updated as (
-    update public.snaptrade_transactions t set activity_id = coalesce(d.activity_id, t.activity_id),
+    update public.snaptrade_transactions t set activity_id = d.activity_id,
       fingerprint = d.fingerprint, occurrence = coalesce(d.occurrence, t.occurrence), type = d.type, symbol = d.symbol,
       option_symbol = d.option_symbol, option_type = d.option_type, description = d.description, currency = d.currency,
       price = d.price, units = d.units, amount = d.amount, fee = d.fee, fx_rate = d.fx_rate, trade_date = d.trade_date,
@@ -91,7 +92,7 @@ begin
       and (t.activity_id, t.fingerprint, t.type, t.symbol, t.option_symbol, t.option_type, t.description, t.currency,
         t.price, t.units, t.amount, t.fee, t.fx_rate, t.trade_date, t.settlement_date, t.institution,
         t.external_reference_id, t.raw::text)
-      is distinct from (coalesce(d.activity_id, t.activity_id), d.fingerprint, d.type, d.symbol, d.option_symbol,
+      is distinct from (d.activity_id, d.fingerprint, d.type, d.symbol, d.option_symbol,
         d.option_type, d.description, d.currency, d.price, d.units, d.amount, d.fee, d.fx_rate, d.trade_date,
         d.settlement_date, d.institution, d.external_reference_id, d.raw)
     returning d.known_id is null and d.activity_id is not null as adopted

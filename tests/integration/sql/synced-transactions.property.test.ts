@@ -60,12 +60,19 @@ function pagesOf(trades: readonly Trade[], sizes: readonly number[]): Activity[]
   return pages;
 }
 
-/** One change a trade and reading: a new id and other attributes at once make another trade for anybody who looks. */
+/**
+ * One change a trade and reading: a new id and other attributes at once make another trade for anybody who looks. Nor can
+ * anybody tell, before an older page is read, that a trade was moved there, if its equal has come to its old day at once;
+ * such a move is taken back here, and has a test of its own.
+ */
 function happen(trades: Trade[], changes: readonly Change[], issue: () => string) {
   const touched = new Set<Trade>();
+  const moved = new Map<Trade, Trade>();
   for (const { what, index, trade } of changes) {
     if (what === "add") {
-      trades.splice(index % (trades.length + 1), 0, { ...trade, id: trade.named ? issue() : null });
+      const added = { ...trade, id: trade.named ? issue() : null };
+      touched.add(added);
+      trades.splice(index % (trades.length + 1), 0, added);
       continue;
     }
     const old = trades[index % Math.max(1, trades.length)];
@@ -73,7 +80,14 @@ function happen(trades: Trade[], changes: readonly Change[], issue: () => string
     touched.add(old);
     if (what === "re-issue" && old.id !== null) old.id = issue();
     if (what === "name" && old.id === null) old.id = issue();
-    if (what === "correct" && old.id !== null) Object.assign(old, { day: trade.day, kind: trade.kind });
+    if (what === "correct" && old.id !== null) {
+      if ((trade.day ?? 0) < (old.day ?? 0)) moved.set(old, { ...old });
+      Object.assign(old, { day: trade.day, kind: trade.kind });
+    }
+  }
+  for (const [trade, before] of moved) {
+    const replaced = trades.some((other) => touched.has(other) && fingerprint(other) === fingerprint(before));
+    if (replaced) Object.assign(trade, before);
   }
 }
 

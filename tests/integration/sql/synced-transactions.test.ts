@@ -7,6 +7,7 @@ import {
   untilSomebodyWaits,
   writePage,
   writePages,
+  writeReading,
 } from "@/tests/integration/sql/synced-data-rows";
 import { freshDatabase, type LocalDatabase } from "@/tests/support/local-database";
 
@@ -158,12 +159,34 @@ describe("transactions without ids", () => {
     expect(await rows()).toHaveLength(2);
   });
 
-  it("that had an id before keep it and their row", async () => {
+  it("that had an id before keep their row, and get the id again when it comes again", async () => {
     await read([trade("a")]);
-    expect(await read([trade(null)])).toMatchObject({ inserted: 0 });
-    expect(await rows()).toEqual(["a"]);
+    const id = await rowIdOf("a");
+    expect(await read([trade(null)])).toMatchObject({ inserted: 0, updated: 1 });
+    expect(await rows()).toEqual([null]);
+    expect(await read([trade("a")])).toMatchObject({ inserted: 0, adopted: 1 });
+    expect(await rowIdOf("a")).toBe(id);
   });
 });
+
+it.each([null, "new"])(
+  "no trade is missing when one moves to an older page and its equal (id %s) comes to its old day",
+  async (id) => {
+    const on = (day: number, activityId: string | null) =>
+      trade(activityId, { tradeDate: `2026-11-0${day}`, fingerprint: `day ${day}` });
+    const inPagesOfOne = (trades: Activity[]) => writeReading(database.sql, account, trades, () => 1);
+    await inPagesOfOne([on(3, "moves"), on(2, "stays")]);
+    const moved = [on(3, id), on(2, "stays"), on(1, "moves")];
+    await inPagesOfOne(moved);
+    const stored = await database.sql`
+    select activity_id, fingerprint from public.snaptrade_transactions where account_id = ${account}`;
+    expect(stored).toHaveLength(3);
+    expect(stored).toEqual(
+      expect.arrayContaining(moved.map(({ activityId, fingerprint }) => ({ activity_id: activityId, fingerprint }))),
+    );
+    expect(await inPagesOfOne(moved)).toMatchObject({ inserted: 0, updated: 0, adopted: 0 });
+  },
+);
 
 // B96
 it.each([
