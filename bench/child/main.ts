@@ -2,17 +2,20 @@ import { serve } from "@hono/node-server";
 import type { z } from "zod";
 import { type Order, order, type Report, type toServe } from "@/bench/child/protocol";
 import type { Served } from "@/bench/contestant";
-import { loadContestant } from "@/bench/contestants/all";
+import { contestantName, loadContestant } from "@/bench/contestants/all";
 import { wallMs, worldNow } from "@/bench/world/clock";
 
 const MINUTE_MS = 60_000;
 
-/** One contestant as a process of its own, so that its memory and processor time are its own. */
-function main(): void {
+/**
+ * One contestant as a process of its own, so that its memory and processor time are its own. Its code is loaded before it
+ * is told to serve: what takes over from a killed process is warm.
+ */
+async function main(): Promise<void> {
+  const { serveInside } = await loadContestant(contestantName.parse(process.argv[2]));
   let served: Served | undefined;
 
-  async function listen({ contestant, port, ...given }: z.infer<typeof toServe>): Promise<void> {
-    const { serveInside } = await loadContestant(contestant);
+  async function listen({ port, ...given }: z.infer<typeof toServe>): Promise<void> {
     const app = await serveInside({ ...given, tell });
     served = app;
     const fetch = async (request: Request) => {
@@ -49,4 +52,4 @@ function tell(report: Report): void {
   process.send?.(report);
 }
 
-main();
+await main();

@@ -1,10 +1,8 @@
 import { z } from "zod";
-import { CONTESTANT_NAMES } from "@/bench/contestants/all";
 import { WORK_TYPES } from "@/lib/domain";
 
 export const toServe = z.object({
   do: z.literal("serve"),
-  contestant: z.enum(CONTESTANT_NAMES),
   port: z.number(),
   clock: z.object({ scale: z.number(), startMs: z.number() }),
   env: z.record(z.string(), z.string()),

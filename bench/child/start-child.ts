@@ -17,14 +17,14 @@ export async function startChild(contestant: ContestantName, parts: Parts): Prom
     if (said.is === "begun" || said.is === "stored" || said.is === "slept" || said.is === "answered") parts.hear(said);
   };
   const gone: Usage[] = [];
-  let current = await serving(launch(hear));
-  let spare: Child | undefined = launch(hear);
+  let current = await serving(launch(contestant, hear));
+  let spare: Child | undefined = launch(contestant, hear);
   const poster = createPoster(`http://127.0.0.1:${port}/api/snaptrade/webhook`, CONNECTIONS);
 
   async function serving(child: Child) {
     await child.next("ready");
     const up = child.next("serving");
-    child.give({ do: "serve", contestant, port, clock, env, databaseUrl, redisUrl });
+    child.give({ do: "serve", port, clock, env, databaseUrl, redisUrl });
     await up;
     return { ...child, started: usageOf(child.pid) };
   }
@@ -43,7 +43,7 @@ export async function startChild(contestant: ContestantName, parts: Parts): Prom
     },
     async restart() {
       await current.exited;
-      current = await serving(spare ?? launch(hear));
+      current = await serving(spare ?? launch(contestant, hear));
       spare = undefined;
     },
     async close() {
@@ -76,8 +76,11 @@ function summed(used: Usage[]): Usage {
   };
 }
 
-function launch(hear: (said: Report) => void) {
-  const child = fork(MAIN, { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, NODE_ENV: "test" } });
+function launch(contestant: ContestantName, hear: (said: Report) => void) {
+  const child = fork(MAIN, [contestant], {
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    env: { ...process.env, NODE_ENV: "test" },
+  });
   let output = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     output = (output + text).slice(-5_000);

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { Contestant } from "@/bench/contestant";
 
 /** Loaded one by one: a contestant's process holds no other's libraries. */
@@ -12,6 +13,8 @@ const LOADERS = {
 
 export type ContestantName = keyof typeof LOADERS;
 export const CONTESTANT_NAMES = Object.keys(LOADERS) as ContestantName[];
+
+export const contestantName = z.enum(CONTESTANT_NAMES);
 
 export async function loadContestant(name: ContestantName): Promise<Contestant> {
   return (await LOADERS[name]()).contestant;

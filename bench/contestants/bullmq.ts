@@ -23,7 +23,7 @@ export const contestant: Contestant = {
     "0.75 of the limit; larger windows would let two bursts fall into one rolling minute. On a 429 the queue stops for as " +
     "long as the provider says, by the rate-limit error, which spends no attempt. Eight attempts, doubling from a minute. " +
     "The event's row is written first, as everywhere; row and job stand in two stores, so a kill between them loses the " +
-    "event. Sweeps have a low priority, and an event of an account that waits in one is not raised. In-process, it pays no " +
+    "event. Sweeps have a low priority, and an event of an account that waits in one raises its job. In-process, it pays no " +
     "HTTP hop for a job.",
   share: SHARE,
   spacingMs: 0,
@@ -88,11 +88,11 @@ async function serveInside(inside: Inside): Promise<Served> {
       const { isNew } = await plain.takeEvent({ ...event, workTypes: [] });
       for (const workType of isNew && accountId !== null ? workTypes : []) {
         const id = `${workType}-${accountId}`;
-        await queue.add(
-          "sync",
-          { workType, accountId: accountId ?? "" },
-          { deduplication: { id, keepLastIfActive: true } },
-        );
+        const data = { workType, accountId: accountId ?? "" };
+        // Where one waits already, it is that one.
+        const added = await queue.add("sync", data, { deduplication: { id, keepLastIfActive: true } });
+        const waiting = await queue.getJob(added.id ?? "");
+        if (waiting?.opts.priority === SWEEP_PRIORITY) await waiting.changePriority({ priority: 0 });
       }
       return answer(200, { outcome: isNew ? "accepted" : "duplicate", webhookId });
     },

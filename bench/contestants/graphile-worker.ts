@@ -52,11 +52,11 @@ async function serveInside(inside: Inside): Promise<Served> {
   const seen = new Set<string>();
 
   /** At once, or so much later. */
-  async function add(db: postgres.ISql, given: Work, laterMs = 0): Promise<void> {
+  async function add(db: postgres.ISql, given: Work, priority: number, laterMs = 0): Promise<void> {
     const runAt = laterMs === 0 ? null : new Date(Date.now() + wallMs(clock, laterMs));
     await db`
       select graphile_worker.add_job(${TASK}, payload := ${sql.json(given)}::json, queue_name := ${given.accountId},
-        run_at := ${runAt}, max_attempts := ${env.limits.jobMaxAttempts}, priority := ${PRIORITY.event},
+        run_at := ${runAt}, max_attempts := ${env.limits.jobMaxAttempts}, priority := ${priority},
         job_key := ${`${given.workType}-${given.accountId}`}, job_key_mode := 'preserve_run_at')`;
   }
 
@@ -68,7 +68,7 @@ async function serveInside(inside: Inside): Promise<Served> {
         on conflict do nothing returning webhook_id`;
       if (stored.length === 0) return false;
       for (const workType of accountId === null ? [] : workTypes) {
-        await add(transaction, { workType, accountId: accountId ?? "", failures: 0 });
+        await add(transaction, { workType, accountId: accountId ?? "", failures: 0 }, PRIORITY.event);
       }
       return true;
     });
@@ -85,9 +85,9 @@ async function serveInside(inside: Inside): Promise<Served> {
       const failures = given.failures + 1;
       if (error instanceof PutOff) {
         pace.hold(error.waitMs);
-        await add(sql, given, error.waitMs);
+        await add(sql, given, job.priority, error.waitMs);
       } else if (failures < env.limits.jobMaxAttempts) {
-        await add(sql, { ...given, failures }, RETRY_MS * 2 ** given.failures);
+        await add(sql, { ...given, failures }, job.priority, RETRY_MS * 2 ** given.failures);
       }
     } finally {
       tell({ is: "answered", ms: worldNow(clock) - began });

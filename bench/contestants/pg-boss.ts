@@ -27,9 +27,9 @@ export const contestant: Contestant = {
     "meant for. It has no limiter, and its workers poll twice a second at most: so one loop fetches a job whenever the " +
     "calls of the one before fit into 0.75 of the limit. On a 429 the loop stops for as long as the provider says, and the " +
     "job is sent again for then, which spends no attempt. Eight attempts, doubling from 30 to 60 s (it adds up to as much " +
-    "again by chance). A killed job is found 60 s after it was begun by the maintenance of each 30 s, and then waits as a " +
-    "failed one. While a job at the head of a stately queue has an active one of its key, a fetch finds nothing at all; so " +
-    "after a kill all may wait for that. An event whose account waits in a sweep raises that job by SQL: no call of the " +
+    "again by chance). A killed process's jobs stay active until they expire; as this process is the only one, it fails at " +
+    "its start what is active, and they wait as failed ones do. While a job at the head of a stately queue has an active one " +
+    "of its key, a fetch finds nothing at all; so after a kill all might wait for that. An event whose account waits in a sweep raises that job by SQL: no call of the " +
     "library does. Retries, expiry and maintenance are whole seconds of Postgres's clock: at scale 10 up to five are added " +
     "or lost.",
   share: SHARE,
@@ -64,6 +64,9 @@ async function serveInside(inside: Inside): Promise<Served> {
     expireInSeconds: wholeSeconds(EXPIRE_MS),
   });
   const sql = postgres(databaseUrl, { max: 10, onnotice: () => undefined });
+  const left = await sql`select id::text from pgboss.job where name = ${QUEUE} and state = 'active'`;
+  const leftIds = left.map(({ id }) => String(id));
+  if (leftIds.length > 0) await boss.fail(QUEUE, leftIds);
   const plain = createPlainWorker(inside, env, (provider) => provider);
   const pace = createPace(clock, env.limits, SHARE);
   const keyOf = ({ workType, accountId }: Work) => `${workType}-${accountId}`;

@@ -24,7 +24,7 @@ export type PlainHandlers = {
 };
 
 /** The service's time limit of a call; more jobs are made in several. */
-const JOBS_A_CALL = 100;
+export const JOBS_A_CALL = 100;
 
 /** The two routes of a contestant over QStash; signatures and events are read by the service's own code. */
 export function plainRoutes({ clock, databaseUrl }: Inside, env: Env, handlers: PlainHandlers): Served {

@@ -60,7 +60,7 @@ export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (prov
     /** A job for the holdings of each account. */
     makeJobs: async (accountIds: readonly string[]) => (await call("bench_make_jobs", { accountIds }, made)).jobs,
 
-    /** One run. Resolves when everything is stored; null: the account is not known. @throws with the failure's kind */
+    /** One run. Resolves when everything is stored, or at once where the account is not known. @throws with the failure's kind */
     async run(job: PlainJob): Promise<void> {
       const { jobId, workType, accountId } = job;
       const known = await call("bench_begin", job, account.nullable());

@@ -1,7 +1,7 @@
 import { Redis } from "@upstash/redis";
 import { startChild } from "@/bench/child/start-child";
 import type { Contestant, Inside, Served } from "@/bench/contestant";
-import { plainPublisher, plainRoutes } from "@/bench/contestants/plain-routes";
+import { inParts, JOBS_A_CALL, plainPublisher, plainRoutes } from "@/bench/contestants/plain-routes";
 import { createPlainWorker } from "@/bench/contestants/plain-worker";
 import { sleepingProvider } from "@/bench/contestants/sleeping-provider";
 import { wallMs } from "@/bench/world/clock";
@@ -51,10 +51,12 @@ async function serveInside(inside: Inside): Promise<Served> {
       return "accepted";
     },
     async sweep(accountIds) {
-      const free: string[] = [];
-      for (const id of accountIds)
-        if (await claim(`snaptrade:account:queued:holdings:${id}`, KEY_TTL_MS)) free.push(id);
-      await publish(await worker.makeJobs(free));
+      for (const part of inParts(accountIds, JOBS_A_CALL)) {
+        const isFree = await Promise.all(
+          part.map((id) => claim(`snaptrade:account:queued:holdings:${id}`, KEY_TTL_MS)),
+        );
+        await publish(await worker.makeJobs(part.filter((_, i) => isFree[i])));
+      }
     },
     async work(job) {
       const lock = `snaptrade:account:lock:${job.workType}:${job.accountId}`;

@@ -26,8 +26,16 @@ export type RunFigures = {
   waiting: (readonly [from: number, to: number])[];
 };
 
-/** What the runs of a row did for its changes. `spacingMs`: how soon after its last run a key's next one may begin. */
-export function analyseRuns(changes: readonly Change[], runs: readonly RunRecord[], spacingMs: number): RunFigures {
+/**
+ * What the runs of a row did for its changes. `spacingMs`: how soon after its last run a key's next one may begin. A change
+ * that no run came for waits until `endMs`.
+ */
+export function analyseRuns(
+  changes: readonly Change[],
+  runs: readonly RunRecord[],
+  spacingMs: number,
+  endMs: number,
+): RunFigures {
   const figures: RunFigures = {
     stored: 0,
     wasted: 0,
@@ -46,11 +54,11 @@ export function analyseRuns(changes: readonly Change[], runs: readonly RunRecord
       const covering = history.stored.filter(({ beganMs }) => beganMs >= atMs);
       const storedMs = Math.min(...covering.map((run) => run.storedMs));
       if (!bySweep) figures.freshnessMs.push(storedMs - atMs);
-      if (covering[0] === undefined) continue;
-      figures.lastStoredMs = Math.max(figures.lastStoredMs ?? 0, storedMs);
+      if (covering[0] !== undefined) figures.lastStoredMs = Math.max(figures.lastStoredMs ?? 0, storedMs);
       const before = history.began.findLast((beganMs) => beganMs < atMs);
       const dueMs = Math.max(atMs, (before ?? Number.NEGATIVE_INFINITY) + spacingMs);
-      if (covering[0].beganMs > dueMs) waiting.push([dueMs, covering[0].beganMs]);
+      const untilMs = covering[0]?.beganMs ?? endMs;
+      if (untilMs > dueMs) waiting.push([dueMs, untilMs]);
     }
   }
   return { ...figures, waiting: union(waiting) };
@@ -94,11 +102,17 @@ function union(spans: [number, number][]): [number, number][] {
 /** From the fault until runs are stored again, also of the keys whose runs it cut off; null: never. */
 export function recoveryMs(faultMs: number, runs: readonly RunRecord[]): number | null {
   const after = runs.filter(({ beganMs, storedMs }) => beganMs > faultMs && storedMs !== null);
-  const cutOff = runs.filter(({ beganMs, storedMs }) => beganMs <= faultMs && storedMs === null).map(keyOf);
+  const last = new Map(
+    runs
+      .filter(({ beganMs }) => beganMs <= faultMs)
+      .toSorted((a, b) => a.beganMs - b.beganMs)
+      .map((run) => [keyOf(run), run]),
+  );
+  const cutOff = [...last].flatMap(([key, { storedMs }]) => (storedMs === null ? [key] : []));
   const firstOf = (found: readonly RunRecord[]) => Math.min(...found.map(({ storedMs }) => storedMs ?? Infinity));
   const ends = [firstOf(after), ...cutOff.map((key) => firstOf(after.filter((run) => keyOf(run) === key)))];
-  const last = Math.max(...ends);
-  return Number.isFinite(last) ? last - faultMs : null;
+  const latest = Math.max(...ends);
+  return Number.isFinite(latest) ? latest - faultMs : null;
 }
 
 /** The value below which that part of them lies; null of none. */

@@ -82,17 +82,20 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
   const runs = [...recorder.runs.values()];
   const counted = <T extends { accountId: string }>(list: readonly T[]) =>
     list.filter((each) => isCounted(each.accountId));
-  const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs);
+  const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs, world.now());
   const sim = snaptrade.state();
   const calls = sim.calls.filter(({ account }) => account === null || !scenario.forUsers?.(account));
   const times429 = calls.filter(({ status }) => status === 429).map(({ at }) => Date.parse(at));
-  const capacities = scenario.byQStash && contestant.direct ? recorder.capacities.slice(0, 1) : recorder.capacities;
+  const isUntouched = scenario.byQStash === true && contestant.direct === true;
+  const capacities = isUntouched ? recorder.capacities.slice(0, 1) : recorder.capacities;
   const accounts = counted(snaptrade.accounts());
   const differing = differingKeys(await compareAccounts(world.sql, accounts));
   const { deliveriesByPath, requests } = qstash.state();
   const deliveries = WORK_TYPES.reduce((sum, type) => sum + (deliveriesByPath[workerPath(type)] ?? 0), 0);
-  const faultMs = recorder.faultMs();
-  const recovered = faultMs === null ? null : recoveryMs(faultMs, runs);
+  const faultMs = isUntouched ? null : recorder.faultMs();
+  // What lost updates has not recovered.
+  const lost = drained === true && differing.length > 0;
+  const recovered = faultMs === null || lost ? null : recoveryMs(faultMs, runs);
   const callsNeeded = scenario.drains ? figures.callsNeeded : null;
   return {
     scenario: scenario.name,

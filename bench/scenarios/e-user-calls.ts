@@ -1,5 +1,5 @@
 import type { Scenario, Stage } from "@/bench/scenarios/scenario";
-import { demoStorm, numberOf } from "@/bench/scenarios/storms";
+import { demoStorm, FAULT_PATIENCE_MS, numberOf } from "@/bench/scenarios/storms";
 
 const LIMIT = 250;
 const SHARES = { before: 0.15, after: 0.4 };
@@ -15,7 +15,13 @@ export function userCalls(stormAccounts: number): Scenario {
   return {
     name: "e",
     title: `the storm for ${stormAccounts} accounts beside user-facing calls: 15 % of the limit, then 40 %`,
-    ...{ accounts: stormAccounts + USER_ACCOUNTS, limit: LIMIT, patienceMs: 40 * 60_000, drains: true, isScarce: true },
+    ...{
+      accounts: stormAccounts + USER_ACCOUNTS,
+      limit: LIMIT,
+      patienceMs: FAULT_PATIENCE_MS,
+      drains: true,
+      isScarce: true,
+    },
     ...{ excusedMs: WINDOW_MS, forUsers },
     async play(stage) {
       const { world, replay } = stage;

@@ -1,5 +1,5 @@
 import type { Scenario } from "@/bench/scenarios/scenario";
-import { demoStorm } from "@/bench/scenarios/storms";
+import { demoStorm, FAULT_PATIENCE_MS } from "@/bench/scenarios/storms";
 
 /** In the middle of the storm's runs, and where the process is back again after. */
 const KILLED_AFTER_MS = 30_000;
@@ -9,7 +9,7 @@ export function killedWorker(accounts: number): Scenario {
   return {
     name: "f",
     title: `the storm for ${accounts} accounts, the worker killed in the middle`,
-    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true, isScarce: true },
+    ...{ accounts, limit: 250, patienceMs: FAULT_PATIENCE_MS, drains: true, isScarce: true },
     async play({ world, running, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const kill = async () => {

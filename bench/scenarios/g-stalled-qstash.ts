@@ -1,5 +1,5 @@
 import type { Scenario } from "@/bench/scenarios/scenario";
-import { demoStorm } from "@/bench/scenarios/storms";
+import { demoStorm, FAULT_PATIENCE_MS } from "@/bench/scenarios/storms";
 
 const LIMIT = 250;
 const STALLED_AFTER_MS = 30_000;
@@ -10,7 +10,7 @@ export function stalledQStash(accounts: number): Scenario {
   return {
     name: "g",
     title: `the storm for ${accounts} accounts, QStash stalls for two minutes`,
-    ...{ accounts, limit: LIMIT, patienceMs: 40 * 60_000, drains: true, isScarce: true, byQStash: true },
+    ...{ accounts, limit: LIMIT, patienceMs: FAULT_PATIENCE_MS, drains: true, isScarce: true, byQStash: true },
     async play({ world, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const stall = async () => {

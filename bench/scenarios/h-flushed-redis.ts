@@ -1,5 +1,5 @@
 import type { Scenario } from "@/bench/scenarios/scenario";
-import { demoStorm } from "@/bench/scenarios/storms";
+import { demoStorm, FAULT_PATIENCE_MS } from "@/bench/scenarios/storms";
 
 const FLUSHED_AFTER_MS = 30_000;
 
@@ -7,7 +7,7 @@ export function flushedRedis(accounts: number): Scenario {
   return {
     name: "h",
     title: `the storm for ${accounts} accounts, Redis flushed in the middle`,
-    ...{ accounts, limit: 250, patienceMs: 40 * 60_000, drains: true, isScarce: true },
+    ...{ accounts, limit: 250, patienceMs: FAULT_PATIENCE_MS, drains: true, isScarce: true },
     async play({ world, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const flush = async () => {

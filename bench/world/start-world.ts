@@ -83,7 +83,6 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     const answer = await fetch(`${snaptrade.url}/_sim/${name}`, { method, body: writeWire(body) });
     if (!answer.ok) throw new Error(`The simulator refused ${method} ${name}: ${await answer.text()}`);
   }
-  let inForce = limit;
   recorder.capacity({ fromMs: clock.startMs, limit, users: 0 });
 
   return {
@@ -103,10 +102,10 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
       const fromMs = worldNow(clock);
       await control("PUT", "limits", { perMinute });
       // What the last window holds fills a lower limit until enough of it has left.
-      const filledMs = WINDOW_MS * Math.max(0, 1 - perMinute / inForce);
+      const held = snaptrade.state().calls.filter(({ at }) => Date.parse(at) > fromMs - WINDOW_MS).length;
+      const filledMs = WINDOW_MS * Math.max(0, 1 - perMinute / Math.max(1, held));
       if (filledMs > 0) recorder.capacity({ fromMs, limit: 0, users: 0 });
       recorder.capacity({ fromMs: fromMs + filledMs, limit: perMinute, users: 0 });
-      inForce = perMinute;
     },
     userCalls: createUserCalls(clock, { ...SNAPTRADE_KEYS, baseUrl: snaptrade.url }),
     latencyMs: Math.round(wallMs(clock, PROVIDER_LATENCY_MS)),
