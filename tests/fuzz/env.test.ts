@@ -78,7 +78,7 @@ test("whatever the environment holds: an Env, or faults that each name a variabl
           Object.values(env.limits).flatMap((limit) => (typeof limit === "number" ? [limit] : Object.values(limit))),
         ).toSatisfy((limits: number[]) => limits.every((limit) => Number.isFinite(limit) && limit > 0));
         for (const url of [env.appUrl, env.supabase.url, env.redis.url, env.qstash.url, env.snaptrade.apiUrl]) {
-          expect(url).toMatch(/^https?:\/\/[^@?#]+$/);
+          expect(url).toMatch(/^https?:\/\/[^@/?#]+(\/[^?#]*)?$/);
         }
         expect(env.redis.keyPrefix).toMatch(/^([A-Za-z0-9_-]{1,32}:)?$/);
       }
