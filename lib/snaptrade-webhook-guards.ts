@@ -307,7 +307,8 @@ export async function findSnapTradeSlots(
 
 /**
  * What an answer of the provider said about its limits. Lengths are ms from now, 0 for none; each is a maximum that a
- * later, shorter one never shortens. A limit that differs from the last one voids the slots handed out.
+ * later, shorter one never shortens. A limit that differs from the last one voids the slots handed out. Answers whether it
+ * rose; one answer alone says so, however many see it.
  */
 export async function observeSnapTradeLimits(
   c: GuardContext,
@@ -319,12 +320,13 @@ export async function observeSnapTradeLimits(
     accountCooldownMs: number;
     counts: Counts;
   },
-): Promise<void> {
-  await c.scripts.run(
+): Promise<boolean> {
+  const reply = await c.scripts.run(
     LUA_OBSERVE,
     [keys.budget, keys.cooldown, keys.metrics(c), keys.accountCooldown(seen.accountId)],
     [...budgetArgs(c), seen.limit ?? "", seen.holdMs, seen.cooldownMs, seen.accountCooldownMs, ...pairs(seen.counts)],
   );
+  return !isAway(reply) && Number(reply) === 1;
 }
 
 /** One alert for a wave of equal failures: they come again an hour apart. */

@@ -77,7 +77,7 @@ export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (prov
           ...{ calls: 0, failedParts: [], cursor: null },
         },
         calls: { left: Number.POSITIVE_INFINITY },
-        watch: { see: async (answer) => answer, counts: {} },
+        watch: { see: async (answer) => answer },
         signal: new AbortController().signal,
       };
       const storing = {

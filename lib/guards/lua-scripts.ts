@@ -188,13 +188,16 @@ return waits
  * What an answer of the provider said. KEYS budget, cooldown, metrics, account cooldown.
  * ARGV [5] seen limit or '', [6] hold, [7] client cooldown, [8] account cooldown (lengths, 0 none), then the counts.
  * Every length is a maximum: a later, shorter one never shortens it. A new limit voids the slots handed out.
+ * Returns whether the limit rose.
  */
 export const LUA_OBSERVE = `${LUA_BUDGET}${LUA_COUNT}
+local rose = 0
 if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= seen then
   redis.call('HSET', BUDGET, 'seen', ARGV[5])
   local configured, force = tonumber(ARGV[2]), tonumber(ARGV[5])
   local fresh = text(window / (math.min(configured, force) * share))
   if fresh ~= rate then
+    rose = tonumber(fresh) < perCall and 1 or 0
     redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(pace))
     redis.call('HDEL', BUDGET, 'ahead')
   end
@@ -211,7 +214,7 @@ end
 cool(COOLDOWN, tonumber(ARGV[7]))
 cool(KEYS[4], tonumber(ARGV[8]))
 count(KEYS[3], 9)
-return 1
+return rose
 `;
 
 /** The first of a wave raises the alert. KEYS alert. ARGV length of a wave in s. */

@@ -11,7 +11,7 @@ export type Reading = {
   user: ProviderUser;
   begun: Begun;
   calls: { left: number };
-  watch: LimitWatch;
+  watch: Pick<LimitWatch, "see">;
   signal: AbortSignal;
 };
 

@@ -1,11 +1,10 @@
 import { isAway } from "@/lib/guards/redis-scripts";
-import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
 import { reportDead } from "@/lib/jobs/end-run";
 import { type Listing, listUser } from "@/lib/jobs/list-users";
-import { publishJobs, publishWithSlots } from "@/lib/jobs/publish-jobs";
+import { publishWithSlots } from "@/lib/jobs/publish-jobs";
+import { publishOverdue } from "@/lib/jobs/publish-overdue";
 import { releaseWaiting } from "@/lib/jobs/release-waiting";
 import type { Service } from "@/lib/service";
-import type { OverdueJob } from "@/lib/store/answers";
 import { StoreError } from "@/lib/store/call-function";
 
 export type Tick = {
@@ -23,7 +22,6 @@ const TICK_MS = 40_000;
 /** What still asks SnapTrade then is cut off. */
 const CALLS_MS = 50_000;
 const LEASES = 200;
-const OVERDUE_PAGE = 500;
 const WAITING = 100;
 const USERS = 20;
 const PRUNE = 5_000;
@@ -60,48 +58,6 @@ export async function reconcile(service: Service): Promise<Tick> {
   const pruned = await store.endTick({ retentionMs: env.limits.retentionMs, limit: PRUNE });
   tick.pruned = pruned.events + pruned.jobs;
   return tick;
-}
-
-/**
- * Queued jobs past their due time and their slot by a grace: what QStash merely holds back is never published again. Oldest
- * first, page by page, until a minute of slots is taken.
- */
-async function publishOverdue(service: Service, timeLeft: () => boolean): Promise<number> {
-  let published = 0;
-  let cursor: { createdAt: string; jobId: string } | null = null;
-  while (timeLeft()) {
-    const { jobs } = await service.store.listOverdue({ cursor, limit: OVERDUE_PAGE });
-    await service.reach("reconcile:listed");
-    const last = jobs.at(-1);
-    if (last === undefined) break;
-    const slots = await service.guards.findSlots(jobs);
-    if (isAway(slots)) break;
-    const lost = jobs.filter((job, i) => isLost(job, slots[i] ?? null));
-    const next = lost.map((job) => ({ ...job, delivery: job.delivery + 1 }));
-    const waits = await service.guards.reserveSlots(next, BULK_HORIZON_MS);
-    await service.reach("reconcile:reserved");
-    if (isAway(waits)) break;
-    const items = lost.slice(0, waits.length);
-    if (items.length > 0) {
-      const { publish } = await service.store.republish({ items });
-      await service.reach("reconcile:handed-out");
-      const waitOf = new Map(next.map((job, i) => [job.jobId, waits[i] ?? 0]));
-      published += await publishJobs(
-        service,
-        publish,
-        publish.map((job) => waitOf.get(job.jobId) ?? job.dueInMs),
-      );
-      await service.reach("reconcile:published");
-    }
-    if (items.length < lost.length || jobs.length < OVERDUE_PAGE) break;
-    cursor = { createdAt: last.createdAt, jobId: last.jobId };
-  }
-  return published;
-}
-
-/** `slotInMs`: how far its slot is ahead, null where Redis knows none. A slot is kept for ten minutes after its time. */
-function isLost(job: OverdueJob, slotInMs: number | null): boolean {
-  return job.unpublished || slotInMs === null || slotInMs + job.graceMs <= 0;
 }
 
 async function listUsers(service: Service, timeLeft: () => boolean, signal: AbortSignal): Promise<number> {

@@ -2,9 +2,10 @@ import type { JobMessage } from "@/lib/domain";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { commitReading, endRun, type Run, reportDead } from "@/lib/jobs/end-run";
 import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { publishOverdue } from "@/lib/jobs/publish-overdue";
 import { type Reading, readHoldings } from "@/lib/jobs/read-holdings";
 import { readTransactions } from "@/lib/jobs/read-transactions";
-import { watchLimits } from "@/lib/jobs/watch-limits";
+import { type LimitWatch, watchLimits } from "@/lib/jobs/watch-limits";
 import type { RunOutcome } from "@/lib/jobs/worker-answer";
 import { field } from "@/lib/metrics/metric-names";
 import { decryptSecret } from "@/lib/secrets";
@@ -83,27 +84,29 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
   }
   if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, run, begun);
   await service.reach("run:unqueued");
-  return readAndCommit(service, run, begun, admitted, signal);
+  const watch = watchLimits(service, job.accountId, admitted.limit);
+  const outcome = await readAndCommit(service, run, begun, { watch, calls: admitted.calls, signal });
+  // What was cut for the lower limit has lost its slots, and its messages would come at the lower limit's pace.
+  if (watch.rose()) await publishOverdue(service, () => service.clock() - run.startedAt < RUN_DEADLINE_MS);
+  return outcome;
 }
 
 async function readAndCommit(
   service: Service,
   run: Run,
   begun: Begun,
-  admitted: Extract<Admission, { kind: "go" }>,
-  signal: AbortSignal,
+  { watch, calls, signal }: { watch: LimitWatch; calls: number; signal: AbortSignal },
 ): Promise<RunOutcome> {
   const { job } = run;
+  run.counts = watch.counts;
   try {
-    const watch = watchLimits(service, job.accountId, admitted.limit);
-    run.counts = watch.counts;
     const { userId } = begun;
     const userSecret = decryptSecret(begun.secretCiphertext ?? "", service.env.snaptrade.secretsKeys, userId);
     const reading: Reading = {
       accountId: job.accountId,
       user: { userId, userSecret },
       begun,
-      calls: { left: admitted.calls },
+      calls: { left: calls },
       watch,
       signal,
     };

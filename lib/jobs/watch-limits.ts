@@ -8,24 +8,27 @@ const RESERVE = 0.05;
 
 /**
  * Tells the budget what the provider's answers say, at once where it matters to others (a 429, few calls left, another
- * limit) and in `counts` where it does not. One a run: a hold or a limit that was told is not told again.
+ * limit) and in `counts` where it does not. One a run: a hold or a limit that was told is not told again. `rose`: this run was
+ * the first to tell of a higher limit.
  */
 export function watchLimits(service: Service, accountId: string, limitInForce: number) {
   const { rateLimit, rateWindowMs } = service.env.limits;
   const counts: Counts = {};
   let told = limitInForce;
   let held = false;
+  let rose = false;
 
   async function see<T>(answer: Answer<T>): Promise<Answer<T>> {
     const counted = field("provider_responses", answer.status);
     counts[counted] = (counts[counted] ?? 0) + 1;
     const { limit, remaining, resetSeconds } = answer.limits;
-    const changed = limit !== undefined && Math.min(limit, rateLimit) !== told;
-    const low = !held && remaining !== undefined && remaining < told * RESERVE;
+    const inForce = limit === undefined ? told : Math.min(limit, rateLimit);
+    const changed = inForce !== told;
+    const low = !held && remaining !== undefined && remaining < inForce * RESERVE;
     const throttled = answer.kind === "throttled" && answer.scope !== "connection" ? answer : null;
     if (!changed && !low && throttled === null) return answer;
     const before = told;
-    if (changed) told = Math.min(limit, rateLimit);
+    told = inForce;
     held ||= low;
     const longest = rateWindowMs / 4;
     const usual = Math.min(longest, Math.max(1000, (resetSeconds ?? longest / 1000) * 1000));
@@ -38,7 +41,7 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
         "SnapTrade answered 429",
       );
     }
-    await service.guards.observeLimits({
+    const isFirst = await service.guards.observeLimits({
       accountId,
       ...(limit === undefined ? {} : { limit }),
       holdMs,
@@ -46,11 +49,12 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
       accountCooldownMs: throttled?.scope === "account" ? throttled.retryAfterMs : 0,
       counts: {},
     });
+    rose ||= isFirst;
     await service.reach("run:limits-told");
     return answer;
   }
 
-  return { see, counts };
+  return { see, counts, rose: () => rose };
 }
 
 export type LimitWatch = ReturnType<typeof watchLimits>;

@@ -243,10 +243,12 @@ function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   const budget = openBudget(redis, keys, args);
   const { now, stored } = budget;
   const [limit = "", hold, cooldown, account] = args.slice(4);
+  let rose = 0;
   if (limit !== "" && limit !== stored.get("seen")) {
     stored.set("seen", limit);
     const fresh = (budget.window / (Math.min(Number(args[1]), Number(limit)) * budget.share)).toFixed(3);
     if (fresh !== budget.rate) {
+      rose = Number(fresh) < Number(budget.rate) ? 1 : 0;
       stored
         .set("rate", fresh)
         .set("gen", String(budget.gen + 1))
@@ -261,5 +263,5 @@ function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   cool(keys[1] ?? "", Number(cooldown));
   cool(keys[3] ?? "", Number(account));
   count(redis, keys[2] ?? "", args, 8);
-  return 1;
+  return rose;
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { accountWithNews } from "@/tests/integration/service/account-with-news";
+import { reconcileTick, timePasses } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
 import { storedVersion } from "@/tests/integration/service/stored-holdings";
 
@@ -170,6 +171,35 @@ test("a limit that fell below what the last minute holds: nothing is admitted un
   expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "deferred" });
   driver.stepRedisClock(2_000);
   expect(await driver.deliver(other.jobId)).toMatchObject({ outcome: "done" });
+});
+
+test("a limit that rises again: what was put off at the lower one's pace is published at once, and only once", async () => {
+  const { guards } = driver.service;
+  const [fallen, waiting, risen] = [
+    await accountWithNews(driver),
+    await accountWithNews(driver),
+    await accountWithNews(driver),
+  ];
+  const low = { "X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "50" };
+  await driver.fault({ accountId: fallen.account }, { status: 200, headers: low }, 3);
+  expect(await driver.deliver(fallen.jobId)).toMatchObject({ outcome: "done" });
+  const job = { delivery: 1, calls: 3, accountId: "a", workType: "holdings" } as const;
+  const others = Array.from({ length: 30 }, (_, i) => ({ ...job, jobId: `other-${i}`, dueInMs: 0 }));
+  await guards.settleSlots([{ ...job, jobId: risen.jobId, dueInMs: 40_000 }, ...others]);
+  expect(await driver.deliver(waiting.jobId)).toMatchObject({ outcome: "deferred" });
+  expect(driver.published.at(-1)?.delayMs).toBeGreaterThan(100_000);
+  const again = () => driver.published.filter(({ dedupe }) => dedupe.startsWith(waiting.jobId)).slice(1);
+
+  await timePasses(driver, 31_000);
+  await reconcileTick(driver);
+  expect(again()).toMatchObject([{ dedupe: `${waiting.jobId}-2` }]);
+  await timePasses(driver, 10_000);
+  expect(await driver.deliver(risen.jobId)).toMatchObject({ outcome: "done" });
+  expect(again()).toMatchObject([{ dedupe: `${waiting.jobId}-2` }, { dedupe: `${waiting.jobId}-3` }]);
+  expect(again().at(-1)?.delayMs).toBeLessThan(5_000);
+  driver.stepRedisClock(4_000);
+  expect(await driver.deliver(waiting.jobId)).toMatchObject({ outcome: "done" });
+  expect(again()).toHaveLength(2);
 });
 
 test("an event of a key in its cooldown coalesces and calls nobody", async () => {
