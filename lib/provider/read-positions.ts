@@ -8,6 +8,7 @@ import {
   readShape,
   wireCurrency,
   wireFlag,
+  wireId,
   wireNumber,
   wireObject,
   wireText,
@@ -21,7 +22,7 @@ const answer = wireObject({
 
 /** The union of all kinds of instrument: what only options or futures have is null for the others. */
 const instrument = wireObject({
-  kind: z.string().min(1),
+  kind: wireId,
   id: wireText,
   symbol: wireText,
   raw_symbol: wireText,

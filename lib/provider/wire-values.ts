@@ -35,8 +35,11 @@ export const wireText = z
   .nullish()
   .transform((text) => text || null);
 
-/** An id that must be there: text as sent. */
-export const wireId = z.string().min(1).max(200);
+/**
+ * An id that must be there: text as sent. Not `min` and `max`: zod asks values of other types for their length too (4.4),
+ * and `{"length": {...}}` in the place of a text could throw.
+ */
+export const wireId = z.string().refine(({ length }) => length > 0 && length <= 200, "expected 1 to 200 characters");
 
 /** The id of an account or a connection: it becomes part of Redis keys, so it has the form of those that webhooks bring. */
 export const wireKeyId = z.string().refine(isId, "expected 1 to 128 characters of A-Z, a-z, 0-9, _, . and -");

@@ -42,8 +42,15 @@ type ExpiredReason = "too old" | "too far ahead" | "no readable timestamp";
 type IdName = "account" | "connection" | "user";
 type UnroutableReason = `no ${IdName} id` | `${IdName} id of another form`;
 
-/** A text that says something; anything else is as good as absent, so that no schema drift refuses an event. */
-const text = z.string().min(1).nullable().catch(null);
+/**
+ * A text that says something; anything else is as good as absent, so that no schema drift refuses an event. Not `min(1)`:
+ * zod asks values of other types for their length too (4.4), and `{"length": {}}` in the place of a text would throw.
+ */
+const text = z
+  .string()
+  .refine((given) => given !== "")
+  .nullable()
+  .catch(null);
 /** Whether a part went well, null where nothing readable is said of it. */
 const part = z
   .object({ success: z.boolean() })

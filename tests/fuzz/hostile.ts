@@ -36,6 +36,7 @@ export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   hostileText,
   fc.string({ unit: "binary" }),
   fc.jsonValue({ maxDepth: 3 }),
+  fc.constantFrom({ length: {} }, { length: { toString: 1, valueOf: 1 } }, { length: 1e9 }, { toString: 1, toJSON: 1 }),
 );
 
 /** Names and values as HTTP lets them through: the known ones that change how a request is read, and any others. */

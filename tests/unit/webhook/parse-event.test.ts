@@ -249,6 +249,12 @@ describe("the payload", () => {
   });
 });
 
+test.each(Object.keys(BASE))("an object that claims a length in the place of %s is no text", (field) => {
+  for (const length of [{}, { toString: 1, valueOf: 1 }, 3]) {
+    expect(parse({ ...BASE, [field]: { length } }).kind).toBe(parse({ ...BASE, [field]: null }).kind);
+  }
+});
+
 test("no object makes it throw", () => {
   fc.assert(
     fc.property(
