@@ -45,8 +45,10 @@ export type Running = {
   restart(): Promise<void>;
   close(): Promise<void>;
   /** Null where this machine has no /proc. */
-  figures(): Promise<{ jobs: number; open: number; usage: Usage | null }>;
+  figures(): Promise<Figures>;
 };
+
+export type Figures = { jobs: number; open: number; usage: Usage | null };
 
 export type Contestant = {
   name: string;

@@ -56,6 +56,7 @@ async function tripsOf(world: World, work: () => Promise<unknown>): Promise<Trip
   };
 }
 
-function tripsSoFar({ redis, supabase, qstash }: World): Trips {
-  return { redis: redis.requests(), postgres: supabase.requests(), qstash: qstash.state().requests };
+function tripsSoFar(world: World): Trips {
+  const { redis, postgres, qstash } = world.counted();
+  return { redis, postgres, qstash };
 }

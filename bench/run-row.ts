@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineTime } from "@/bench/child/usage";
-import type { Contestant, Running } from "@/bench/contestant";
+import type { Contestant, Figures, Running } from "@/bench/contestant";
 import { countRoundTrips } from "@/bench/count-round-trips";
 import { type Row, rowOf } from "@/bench/report/row";
 import type { Scenario } from "@/bench/scenarios/scenario";
+import { warmUp } from "@/bench/warm-up";
 import { wallMs } from "@/bench/world/clock";
 import { type Servers, startWorld, type World } from "@/bench/world/start-world";
 import { emptyTally, replayStorm, type Tally } from "@/sandbox/demo/replay-storm";
@@ -14,6 +15,7 @@ const LOOK_EVERY_MS = 250;
 /** Nothing under way for so long of the row's time: it is over. */
 const STILL_FOR_MS = 10_000;
 const PROGRESS_EVERY_MS = 5_000;
+const WARM_UP_MS = 120_000;
 
 /** One contestant in one scenario: start everything, play, wait until all is quiet, read the figures, close everything. */
 export async function runRow(
@@ -28,6 +30,9 @@ export async function runRow(
     const world = await startWorld(servers, { scale, ...scenario }, closers);
     const running = await contestant.start(world.parts);
     closers.add(contestant.name, running.close);
+    await warmUp(world, running, () => quiet(world, running, WARM_UP_MS, stopped));
+    await world.begin();
+    const warm = await running.figures();
     const label = `${scenario.name} ${contestant.name}`;
     const tally = emptyTally();
     const progress = setInterval(() => say(`${label}: ${progressOf(world, tally)}`), PROGRESS_EVERY_MS);
@@ -44,7 +49,7 @@ export async function runRow(
     const drained = scenario.drains ? await quiet(world, running, scenario.patienceMs, stopped) : null;
     const machineAfter = machineTime();
     if (stopped()) throw new Error("Stopped in the middle of a row.");
-    const { jobs, usage } = await running.figures();
+    const { jobs, usage } = since(warm, await running.figures());
     const busy = machineBefore !== null && machineAfter !== null ? busyShare(machineBefore, machineAfter) : null;
     const figures = await rowOf({ world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy });
     const canProbe = drained === true && !contestant.direct;
@@ -108,6 +113,11 @@ async function quiet(world: World, running: Running, patienceMs: number, stopped
     await sleep(LOOK_EVERY_MS);
   }
   return false;
+}
+
+function since(warm: Figures, { jobs, usage }: Figures): Pick<Figures, "jobs" | "usage"> {
+  const cpuSeconds = (usage?.cpuSeconds ?? 0) - (warm.usage?.cpuSeconds ?? 0);
+  return { jobs: jobs - warm.jobs, usage: usage === null ? null : { ...usage, cpuSeconds } };
 }
 
 function progressOf(world: World, tally: { sent: number }): string {

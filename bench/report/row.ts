@@ -4,8 +4,6 @@ import { analyseRuns, percentile, type RunFigures, recoveryMs } from "@/bench/re
 import type { Scenario } from "@/bench/scenarios/scenario";
 import { allowedCalls, type Capacity, leastTimeMs } from "@/bench/world/allowance";
 import type { World } from "@/bench/world/start-world";
-import { WORK_TYPES } from "@/lib/domain";
-import { workerPath } from "@/lib/jobs/publisher";
 import { compareAccounts, differingKeys } from "@/sandbox/demo/compare-accounts";
 import type { Tally } from "@/sandbox/demo/replay-storm";
 
@@ -77,7 +75,7 @@ type Ended = {
 /** Everything that the bench tells of one row. */
 export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
   const { world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy } = ended;
-  const { recorder, snaptrade, qstash } = world;
+  const { recorder, snaptrade } = world;
   const isCounted = scenario.counted ?? (() => true);
   const runs = [...recorder.runs.values()];
   const counted = <T extends { accountId: string }>(list: readonly T[]) =>
@@ -90,8 +88,7 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
   const capacities = isUntouched ? recorder.capacities.slice(0, 1) : recorder.capacities;
   const accounts = counted(snaptrade.accounts());
   const differing = differingKeys(await compareAccounts(world.sql, accounts));
-  const { deliveriesByPath, requests } = qstash.state();
-  const deliveries = WORK_TYPES.reduce((sum, type) => sum + (deliveriesByPath[workerPath(type)] ?? 0), 0);
+  const { redis, postgres, qstash, deliveries } = world.counted();
   const faultMs = isUntouched ? null : recorder.faultMs();
   // What lost updates has not recovered.
   const lost = drained === true && differing.length > 0;
@@ -130,9 +127,9 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
     sleptSeconds: rounded(recorder.seconds.slept, 0),
     functionSeconds: rounded(recorder.seconds.inFunctions, 0),
     deliveriesPerJob: deliveries === 0 || jobs === 0 ? null : rounded(deliveries / jobs, 3),
-    redisRequests: contestant.direct ? null : world.redis.requests(),
-    postgresRequests: contestant.direct ? null : world.supabase.requests(),
-    qstashRequests: requests,
+    redisRequests: contestant.direct ? null : redis,
+    postgresRequests: contestant.direct ? null : postgres,
+    qstashRequests: qstash,
     peakMemoryMb: rounded(usage?.peakMemoryMb ?? null, 0),
     cpuSeconds: rounded(usage?.cpuSeconds ?? null, 1),
   };
@@ -157,7 +154,7 @@ function shareUsed(
 
 /** From the first event on: what the needed calls must take at that contestant's share, and never less than the events. */
 function drainOf(
-  { world, scenario, contestant, startedMs }: Ended,
+  { world, scenario, contestant }: Ended,
   { lastStoredMs }: RunFigures,
   capacities: readonly Capacity[],
   callsNeeded: number | null,
@@ -166,10 +163,12 @@ function drainOf(
     return { drainSeconds: null, drainBoundSeconds: null, drainOverBound: null };
   const { share } = contestant;
   const atOnce = share < 1 ? BURST * scenario.limit : scenario.limit;
-  const byCalls = leastTimeMs(capacities, share, startedMs, callsNeeded - atOnce);
-  const byEvents = Math.max(...world.recorder.changes.map(({ atMs }) => atMs)) - startedMs;
+  const times = world.recorder.changes.map(({ atMs }) => atMs);
+  const firstMs = Math.min(...times);
+  const byCalls = leastTimeMs(capacities, share, firstMs, callsNeeded - atOnce);
+  const byEvents = Math.max(...times) - firstMs;
   const boundMs = Math.max(byCalls, byEvents);
-  const drainMs = lastStoredMs - startedMs;
+  const drainMs = lastStoredMs - firstMs;
   return {
     drainSeconds: rounded(drainMs / 1000, 1),
     drainBoundSeconds: rounded(boundMs / 1000, 1),

@@ -20,13 +20,22 @@ export function demoStorm(world: World, accounts: number): StormPost[] {
 
 /** One account's holdings event, `atMs` after the start. */
 export function holdingsEvent(index: number, atMs: number, startMs: number): Omit<StormPost, "change"> {
+  return accountEvent("ACCOUNT_HOLDINGS_UPDATED", index, atMs, startMs);
+}
+
+export function accountEvent(
+  eventType: "ACCOUNT_HOLDINGS_UPDATED" | "ACCOUNT_TRANSACTIONS_UPDATED",
+  index: number,
+  atMs: number,
+  startMs: number,
+): Omit<StormPost, "change"> {
   const owner = fourDigits(Math.floor(index / 2));
   const fields = {
     webhookId: `webhook-${index}-${Math.round(atMs)}`,
     clientId: SNAPTRADE_KEYS.clientId,
     eventTimestamp: microsecondTimeText(startMs + atMs),
     userId: `user-${owner}`,
-    eventType: "ACCOUNT_HOLDINGS_UPDATED",
+    eventType,
     brokerageAuthorizationId: `conn-${owner}`,
     accountId: `acct-${fourDigits(index)}`,
   };

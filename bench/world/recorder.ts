@@ -24,6 +24,12 @@ export function createRecorder() {
     capacities,
     /** What the provider lets through from a moment on. */
     capacity: (from: Capacity) => void capacities.push(from),
+    /** What was told so far was a warm-up. */
+    clear() {
+      changes.splice(0);
+      runs.clear();
+      Object.assign(seconds, { slept: 0, inFunctions: 0 });
+    },
     faultMs: () => faultMs,
     markedMs: () => markedMs,
     /** The returned function notes the answer. */

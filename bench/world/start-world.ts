@@ -6,6 +6,8 @@ import { type WorldClock, wallMs, worldNow, worldTime } from "@/bench/world/cloc
 import type { Databases } from "@/bench/world/databases";
 import { createRecorder } from "@/bench/world/recorder";
 import { createUserCalls } from "@/bench/world/user-calls";
+import { WORK_TYPES } from "@/lib/domain";
+import { workerPath } from "@/lib/jobs/publisher";
 import { startQStash } from "@/sandbox/qstash/start-qstash";
 import type { RedisServer } from "@/sandbox/redis/start-redis";
 import { startRedisFront } from "@/sandbox/redis/start-redis-front";
@@ -27,6 +29,8 @@ const ALWAYS = 1_000_000_000;
 
 export type WorldOptions = { scale: number; accounts: number; limit: number; activities?: boolean };
 export type Servers = { databases: Databases; redis: Extract<RedisServer, { kind: "server" }> };
+/** Requests that arrived at the fronts, and deliveries of jobs. */
+type Counted = { redis: number; postgres: number; qstash: number; deliveries: number };
 export type ProviderFault = { match: object; respond: { status?: number; delayMs?: number } };
 
 /**
@@ -85,6 +89,14 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
   }
   recorder.capacity({ fromMs: clock.startMs, limit, users: 0 });
 
+  const counted = (): Counted => ({
+    redis: redis.requests(),
+    postgres: supabase.requests(),
+    qstash: qstash.state().requests,
+    deliveries: WORK_TYPES.reduce((sum, type) => sum + (qstash.state().deliveriesByPath[workerPath(type)] ?? 0), 0),
+  });
+  let before = counted();
+
   return {
     parts,
     recorder,
@@ -93,6 +105,22 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     redis,
     supabase,
     sql,
+    /** Here the row begins: calls, windows, requests and deliveries of before count no more. */
+    async begin(): Promise<void> {
+      await control("POST", "reset", {});
+      recorder.clear();
+      before = counted();
+    },
+    /** At the fronts since the row began. */
+    counted(): Counted {
+      const { redis, postgres, qstash, deliveries } = counted();
+      return {
+        redis: redis - before.redis,
+        postgres: postgres - before.postgres,
+        qstash: qstash - before.qstash,
+        deliveries: deliveries - before.deliveries,
+      };
+    },
     now: () => worldNow(clock),
     /** The row's time at a moment of the wall clock. */
     at: (wallClockMs: number) => worldTime(clock, wallClockMs),
