@@ -62,9 +62,10 @@ end
 if not tat then tat = now end
 local cooldown = tonumber(redis.call('GET', COOLDOWN) or '0')
 
+-- Kept for an hour after its time: an old delivery is known by the slot of the next one.
 local function keep(slot, at, calls, before, after)
   redis.call('SET', slot, string.format('%.0f', at) .. ':' .. calls .. ':' .. gen .. ':' .. text(before) .. ':' .. text(after),
-    'PX', string.format('%.0f', math.max(0, at - now) + 600000))
+    'PX', string.format('%.0f', math.max(0, at - now) + 3600000))
 end
 
 -- The slot of a delivery, if it was cut under the limit in force: its time and its calls.

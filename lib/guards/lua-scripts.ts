@@ -86,14 +86,23 @@ local function defer(at, reason, reserved, blocked)
 end
 local account = tonumber(redis.call('GET', KEYS[4]) or '0')
 local blocked = math.max(cooldown, account)
+-- To a slot of the next delivery. If that one has a slot that has passed, it was handed out long ago and this one is old:
+-- Postgres will say so, and what an old one reserves is lost once others have reserved behind it.
+local function putOff(notBefore, reason)
+  local next = find(KEYS[7])
+  if redis.call('EXISTS', KEYS[7]) == 1 and not (next and next >= now - late) then
+    return defer(math.max(now, blocked, hold), reason, false, blocked)
+  end
+  local at, _, fresh = reserve(KEYS[7], tonumber(ARGV[8]), notBefore)
+  return defer(at, reason, fresh, blocked)
+end
 if math.max(blocked, hold) > now then
-  local at, _, reserved = reserve(KEYS[7], tonumber(ARGV[8]), account)
-  return defer(at, blocked > now and 'cooldown' or 'hold', reserved, blocked)
+  return putOff(account, blocked > now and 'cooldown' or 'hold')
 end
 local at, calls, value = find(KEYS[6])
 if at and at > now then
   redis.call('DEL', KEYS[6])
-  redis.call('SET', KEYS[7], value, 'PX', string.format('%.0f', at - now + 600000))
+  redis.call('SET', KEYS[7], value, 'PX', string.format('%.0f', at - now + 3600000))
   return defer(at, 'early', false, now)
 end
 local reserved = false
@@ -102,8 +111,7 @@ if not at or at < now - late then
   if base <= now then
     at, calls, reserved = reserve(KEYS[6], tonumber(ARGV[8]), 0)
   elseif not at or pace > now then
-    local free, _, fresh = reserve(KEYS[7], tonumber(ARGV[8]), 0)
-    return defer(free, 'budget', fresh, now)
+    return putOff(0, 'budget')
   end
   -- Else its own slot, too late to count by itself: others have left their calls unused, and so the budget is not lost
   -- where every delivery comes late.

@@ -44,7 +44,7 @@ export async function publishOverdue(service: Service, timeLeft: () => boolean):
   return published;
 }
 
-/** `slotInMs`: how far its slot is ahead, null where Redis knows none. A slot is kept for ten minutes after its time. */
+/** `slotInMs`: how far its slot is ahead, null where Redis knows none. A slot is kept for an hour after its time. */
 function isLost(job: OverdueJob, slotInMs: number | null): boolean {
   return job.unpublished || slotInMs === null || slotInMs + job.graceMs <= 0;
 }

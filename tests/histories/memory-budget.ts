@@ -74,7 +74,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   }
   function keep(slot: string, at: number, calls: number, before: number, after: number): void {
     const value = `${at.toFixed(0)}:${calls}:${gen}:${before.toFixed(3)}:${after.toFixed(3)}`;
-    redis.set(slot, value, Math.max(0, at - now) + 600_000);
+    redis.set(slot, value, Math.max(0, at - now) + 3_600_000);
   }
   function reserveAhead(slot: string, calls: number, due: number): number {
     const length = calls * perCall;

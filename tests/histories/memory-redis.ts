@@ -215,14 +215,19 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   };
   const account = Number(redis.get(accountKey) ?? 0);
   const blocked = Math.max(budget.cooldown, account);
-  if (Math.max(blocked, budget.hold) > now) {
-    const { at, reserved } = budget.reserve(next, Number(calls), account);
-    return defer(at, blocked > now ? "cooldown" : "hold", reserved, blocked);
-  }
+  const putOff = (notBefore: number, reason: string) => {
+    const nextSlot = budget.find(next);
+    if (redis.get(next) !== null && !(nextSlot !== null && nextSlot.at >= now - budget.late)) {
+      return defer(Math.max(now, blocked, budget.hold), reason, false, blocked);
+    }
+    const { at, reserved } = budget.reserve(next, Number(calls), notBefore);
+    return defer(at, reason, reserved, blocked);
+  };
+  if (Math.max(blocked, budget.hold) > now) return putOff(account, blocked > now ? "cooldown" : "hold");
   const found = budget.find(slot);
   if (found !== null && found.at > now) {
     redis.delete(slot);
-    redis.set(next, found.value, found.at - now + 600_000);
+    redis.set(next, found.value, found.at - now + 3_600_000);
     return defer(found.at, "early", false, now);
   }
   let go = { calls: found?.calls ?? 0, reserved: false };
@@ -230,8 +235,7 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
     if (budget.nextFree(Number(calls)).base <= now) {
       go = budget.reserve(slot, Number(calls), 0);
     } else if (found === null || budget.pace() > now) {
-      const { at, reserved } = budget.reserve(next, Number(calls), 0);
-      return defer(at, "budget", reserved, now);
+      return putOff(0, "budget");
     }
   }
   budget.spend(go.calls);

@@ -118,6 +118,29 @@ describe("I5: a limit that changes lifts nothing and blocks nobody", () => {
   });
 });
 
+test.each(["the old one first", "the newest first"])(
+  "an old delivery that comes late takes nothing: %s",
+  async (order) => {
+    // As after a stall: both deliveries of a job come when their slots have passed, and others have work waiting.
+    const [first = budget.job(), late = budget.job()] = budget.jobs(2);
+    await budget.reserve([first, late]);
+    budget.now += 40_000;
+    await budget.reserve([{ ...late, delivery: 2 }]);
+    budget.now += 40_000;
+    await budget.reserve(budget.jobs(20));
+    expect(await budget.admit(first)).toMatchObject({ kind: "go" });
+    const newest = () => budget.admit(late, 0, 2);
+    const old = () => budget.admit(late, 0, 1);
+    const [waiting, taken] =
+      order === "the newest first" ? [await newest(), await old()] : [await old(), await newest()].reverse();
+    expect(waiting).toMatchObject({ kind: "defer", reason: "budget", reserved: true });
+    expect(taken).toMatchObject({ kind: "defer", reason: "budget", reserved: false });
+    // 20 jobs and the newest delivery, nothing between them.
+    const [wait] = await budget.reserve([budget.job()]);
+    expect(wait).toBe(Math.ceil((21 * 3 * WINDOW) / (LIMIT * SHARE)));
+  },
+);
+
 describe("I5: what is given back was nobody else's", () => {
   test("slots of later that the pointer had jumped over are not handed out again", async () => {
     const start = budget.now;
