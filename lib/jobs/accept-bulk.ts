@@ -1,5 +1,6 @@
 import type { JobReason, Publishable, SyncKey } from "@/lib/domain";
 import { type Away, isAway } from "@/lib/guards/redis-scripts";
+import { leftOf } from "@/lib/jobs/publish-jobs";
 import type { Service } from "@/lib/service";
 
 /** Bulk work takes no more of the budget than this much ahead, so that a fresh webhook never waits longer behind it. */
@@ -18,6 +19,7 @@ export async function acceptBulk(service: Service, reason: JobReason, keys: Bulk
   if (keys.length === 0) return { publish: [], waits: [], taken: 0 };
   const items = keys.map((key) => ({ ...key, jobId: service.newId(), delivery: 1 }));
   const waits = await service.guards.reserveSlots(items, BULK_HORIZON_MS);
+  const toldAt = service.clock();
   await service.reach("sweep:reserved");
   if (isAway(waits)) return waits;
   const granted = items.slice(0, waits.length);
@@ -43,7 +45,7 @@ export async function acceptBulk(service: Service, reason: JobReason, keys: Bulk
   if (unused.length > 0) await giveBack(unused);
   const kept = granted.flatMap((item, i) => {
     const job = byId.get(item.jobId);
-    return job === undefined ? [] : [{ job, wait: Math.max(waits[i] ?? 0, job.dueInMs) }];
+    return job === undefined ? [] : [{ job, wait: Math.max(leftOf(service, waits[i] ?? 0, toldAt), job.dueInMs) }];
   });
   return { publish: kept.map(({ job }) => job), waits: kept.map(({ wait }) => wait), taken: granted.length };
 }

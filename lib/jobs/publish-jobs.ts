@@ -34,6 +34,14 @@ export async function publishJobs(service: Service, jobs: Publishable[], waits: 
   return published;
 }
 
+/**
+ * What is left of a slot's wait that was told at `toldAtMs`: what Postgres has taken since is off the publish's delay, or the
+ * delivery comes later than its slot counts. Milliseconds.
+ */
+export function leftOf(service: Service, waitMs: number, toldAtMs: number): number {
+  return Math.max(0, waitMs - (service.clock() - toldAtMs));
+}
+
 /** Reserves the slots, wherever they fall, and publishes. Not for bulk work, which reserves before it accepts. */
 export async function publishWithSlots(service: Service, jobs: Publishable[]): Promise<number> {
   if (jobs.length === 0) return 0;

@@ -1,6 +1,6 @@
 import { isAway } from "@/lib/guards/redis-scripts";
 import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
-import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { leftOf, publishJobs } from "@/lib/jobs/publish-jobs";
 import type { Service } from "@/lib/service";
 import type { OverdueJob } from "@/lib/store/answers";
 
@@ -24,13 +24,14 @@ export async function publishOverdue(service: Service, timeLeft: () => boolean):
     const lost = jobs.filter((job, i) => isLost(job, slots[i] ?? null));
     const next = lost.map((job) => ({ ...job, delivery: job.delivery + 1 }));
     const waits = await service.guards.reserveSlots(next, BULK_HORIZON_MS);
+    const toldAt = service.clock();
     await service.reach("reconcile:reserved");
     if (isAway(waits)) break;
     const items = lost.slice(0, waits.length);
     if (items.length > 0) {
       const { publish } = await service.store.republish({ items });
       await service.reach("reconcile:handed-out");
-      const waitOf = new Map(next.map((job, i) => [job.jobId, waits[i] ?? 0]));
+      const waitOf = new Map(next.map((job, i) => [job.jobId, leftOf(service, waits[i] ?? 0, toldAt)]));
       published += await publishJobs(
         service,
         publish,

@@ -1,7 +1,7 @@
 import type { Publishable, SyncKey } from "@/lib/domain";
 import { type Away, isAway } from "@/lib/guards/redis-scripts";
 import { BULK_HORIZON_MS } from "@/lib/jobs/accept-bulk";
-import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { leftOf, publishJobs } from "@/lib/jobs/publish-jobs";
 import type { Service } from "@/lib/service";
 
 /** `delivery`: the newest that was handed out; the replay is the one after it. */
@@ -25,6 +25,7 @@ export type Replay = {
 export async function replayDead(service: Service, jobs: DeadJob[]): Promise<Replay | Away> {
   const items = jobs.map((job) => ({ ...job, delivery: job.delivery + 1 }));
   const waits = await service.guards.reserveSlots(items, BULK_HORIZON_MS);
+  const toldAt = service.clock();
   if (isAway(waits)) return waits;
   const granted = items.slice(0, waits.length);
   if (granted.length === 0) return { taken: 0, queued: [], superseded: [], notDead: [], unpublished: 0 };
@@ -40,7 +41,7 @@ export async function replayDead(service: Service, jobs: DeadJob[]): Promise<Rep
       {},
     );
   }
-  const waitOf = new Map(granted.map((item, i) => [deliveryName(item), waits[i] ?? 0]));
+  const waitOf = new Map(granted.map((item, i) => [deliveryName(item), leftOf(service, waits[i] ?? 0, toldAt)]));
   const taken = await publishJobs(
     service,
     publish,

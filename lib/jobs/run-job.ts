@@ -1,7 +1,7 @@
 import type { JobMessage } from "@/lib/domain";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { commitReading, endRun, type Run, reportDead } from "@/lib/jobs/end-run";
-import { publishJobs } from "@/lib/jobs/publish-jobs";
+import { leftOf, publishJobs } from "@/lib/jobs/publish-jobs";
 import { publishOverdue } from "@/lib/jobs/publish-overdue";
 import { type Reading, readHoldings } from "@/lib/jobs/read-holdings";
 import { readTransactions } from "@/lib/jobs/read-transactions";
@@ -40,9 +40,10 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
     });
 
   let admitted = await admit(false);
+  const toldAt = service.clock();
   await service.reach("run:admitted");
   if (isAway(admitted)) return "redis_away";
-  if (admitted.kind === "defer") return deferBeforeBegin(service, job, admitted);
+  if (admitted.kind === "defer") return deferBeforeBegin(service, job, admitted, toldAt);
 
   const begun = await service.store.begin({
     ...job,
@@ -142,6 +143,7 @@ async function deferBeforeBegin(
   service: Service,
   job: JobMessage,
   admitted: Extract<Admission, { kind: "defer" }>,
+  toldAt: number,
 ): Promise<RunOutcome> {
   const { waitMs, reason, reserved, notBeforeMs } = admitted;
   const deferred = await service.store.defer({ ...job, notBeforeMs });
@@ -157,7 +159,7 @@ async function deferBeforeBegin(
     return "overtaken";
   }
   service.logger.info({ ...job, waitMs, reason }, "Job deferred");
-  await publishJobs(service, [deferred.publish], [waitMs]);
+  await publishJobs(service, [deferred.publish], [leftOf(service, waitMs, toldAt)]);
   return "deferred";
 }
 

@@ -202,6 +202,24 @@ test("a limit that rises again: what was put off at the lower one's pace is publ
   expect(again()).toHaveLength(2);
 });
 
+test("what Postgres takes for a deferral is off the delay of its publish, so that the delivery comes in its slot", async () => {
+  const { account, jobId } = await accountWithNews(driver);
+  const other = await accountWithNews(driver);
+  await driver.fault({ accountId: account }, throttled({ ...none, "Retry-After": "120" }));
+  await driver.deliver(jobId);
+  const { clock } = driver.service;
+  const deferred = driver.hold("run:deferred");
+  const delivery = driver.deliver(other.jobId);
+  await deferred.reached;
+  driver.service.clock = () => clock() + 100_000;
+  deferred.release();
+  expect(await delivery).toMatchObject({ outcome: "deferred" });
+  driver.service.clock = clock;
+  expect(driver.published.at(-1)).toMatchObject({ dedupe: `${other.jobId}-2` });
+  expect(driver.published.at(-1)?.delayMs).toBeGreaterThan(0);
+  expect(driver.published.at(-1)?.delayMs).toBeLessThanOrEqual(22_000);
+});
+
 test("an event of a key in its cooldown coalesces and calls nobody", async () => {
   const { account, jobId } = await accountWithNews(driver);
   await driver.fault({ accountId: account }, throttled({ ...none, "Retry-After": "300" }));
