@@ -62,10 +62,12 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
   for (const each of scenarios) {
     say(`Scenario ${each.name}: ${each.title}`);
     const before = rows.length;
-    for (const who of contestants) {
-      rows.push(
-        await runRow({ databases, redis }, each, who, Math.min(scale, each.mostTimeScale ?? scale), closers.isClosing),
-      );
+    for (const who of contestants.filter(({ name }) => each.isOwnBaseline !== true || name === OWN)) {
+      const run = (timeScale: number) => runRow({ databases, redis }, each, who, timeScale, closers.isClosing);
+      const usual = Math.min(scale, each.mostTimeScale ?? scale);
+      const row = await run(usual);
+      // A machine that is too busy is less so where time runs half as fast.
+      rows.push(row.valid || smoke ? row : await run(usual / 2));
     }
     const own = rows.slice(before);
     if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);

@@ -19,9 +19,9 @@ export const SCENARIOS: readonly Scenario[] = [
   storm(STORM_ACCOUNTS),
   staleSweep(STALE_ACCOUNTS),
   ...failingAccounts({ failing: 1_000, healthy: 50 }),
-  lowerLimit(FAULT_ACCOUNTS),
+  lowerLimit(STORM_ACCOUNTS),
   userCalls(STORM_ACCOUNTS),
-  killedWorker(FAULT_ACCOUNTS),
+  killedWorker(STORM_ACCOUNTS),
   stalledQStash(FAULT_ACCOUNTS),
   flushedRedis(FAULT_ACCOUNTS),
 ];

@@ -56,6 +56,12 @@ export function failingAccounts({ failing, healthy }: { failing: number; healthy
     };
   return [
     { ...shared, name: "c", title: `${failing} failing accounts beside ${healthy} healthy ones`, play: play(true) },
-    { ...shared, name: "c0", title: `the ${healthy} healthy accounts of c alone`, play: play(false) },
+    {
+      ...shared,
+      name: "c0",
+      title: `the ${healthy} healthy accounts of c alone`,
+      isOwnBaseline: true,
+      play: play(false),
+    },
   ];
 }

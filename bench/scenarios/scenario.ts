@@ -34,6 +34,8 @@ export type Scenario = {
   forUsers?(accountId: string): boolean;
   /** So long after the moment that the scenario marks the background may still meet 429s. */
   excusedMs?: number;
+  /** It is what the service's own row of another scenario is held against; the others have no use for it. */
+  isOwnBaseline?: true;
   /** QStash is what fails: a queue without it sees nothing of it. */
   byQStash?: true;
   play(stage: Stage): Promise<void>;
