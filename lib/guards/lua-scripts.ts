@@ -90,7 +90,7 @@ local blocked = math.max(cooldown, account)
 -- Postgres will say so, and what an old one reserves is lost once others have reserved behind it.
 local function putOff(notBefore, reason)
   local next = find(KEYS[7])
-  if redis.call('EXISTS', KEYS[7]) == 1 and not (next and next >= now - late) then
+  if redis.call('GET', KEYS[7]) and not (next and next >= now - late) then
     return defer(math.max(now, blocked, hold), reason, false, blocked)
   end
   local at, _, fresh = reserve(KEYS[7], tonumber(ARGV[8]), notBefore)
