@@ -219,7 +219,8 @@ export async function reserveSnapTradeCallsNow(c: GuardContext, calls: number): 
 
 /**
  * The end of a delivery: the lock, and of a run that began the queued key too, each only if ours; a reservation that was
- * not used goes back; the jobs published next get their slots. Answers the wait of each publish in ms.
+ * not used goes back, and so do the calls of a run that it did not make (I5); the jobs published next get their slots.
+ * Answers the wait of each publish in ms.
  */
 export async function releaseSnapTradeAccountLock(
   c: GuardContext,
@@ -228,6 +229,7 @@ export async function releaseSnapTradeAccountLock(
     token: string;
     began: boolean;
     unused: SlotId | null;
+    unmadeCalls: number;
     publish: Publishable[];
     counts: Counts;
   },
@@ -249,6 +251,7 @@ export async function releaseSnapTradeAccountLock(
       end.token,
       job.jobId,
       end.began ? 1 : 0,
+      end.unmadeCalls,
       publish.length,
       ...publish.flatMap((p) => [p.calls, p.dueInMs]),
       ...pairs(end.counts),

@@ -48,8 +48,11 @@ export function failingAccounts({ failing, healthy }: { failing: number; healthy
           posts.push(holdingsEvent(i, atMs, startMs));
         }
       }
+      const hundreds = failing / HUNDRED;
       for (let i = 0; withFailing && i < failing; i += 1) {
-        posts.push(holdingsEvent(FIRST_FAILING + i, (i / failing) * lengthMs, startMs));
+        // One of each hundred after another, so that no wave of one fault asks for more than the limit lets through.
+        const index = FIRST_FAILING + (i % hundreds) * HUNDRED + Math.floor(i / hundreds);
+        posts.push(holdingsEvent(index, (i / failing) * lengthMs, startMs));
       }
       await replay(withChanges(posts.sort((a, b) => a.atMs - b.atMs)));
       await wait(AFTER_MS);

@@ -14,6 +14,10 @@
  * `pace` is a second pointer, of the calls of runs that were really admitted. It tells what a slot that is too late may
  * still use, and where to begin when the limit changes.
  *
+ * `spare` counts calls that runs held and did not make (a first answer of 403, fewer pages than last time). Slots that are
+ * out cannot move up, so whoever reserves next takes them at once. What is left over adds to a window, so it is kept
+ * within what `slack` is; a run of holdings can be taken in any case.
+ *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
 export const LUA_BUDGET = `
@@ -25,7 +29,7 @@ if not now then
 end
 local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 local late = window / 30
-local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead', 'pace')
+local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead', 'pace', 'spare')
 local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
 local limit = tonumber(ARGV[2])
 if seen and seen < limit then limit = seen end
@@ -48,11 +52,17 @@ if stored[5] ~= rate then
     gen = gen + 1
     tat = pace
     redis.call('HSET', BUDGET, 'tat', text(tat))
-    redis.call('HDEL', BUDGET, 'ahead')
-    stored[6] = false
+    redis.call('HDEL', BUDGET, 'ahead', 'spare')
+    stored[6], stored[8] = false, false
   end
   redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
 end
+local spare = tonumber(stored[8] or '0')
+local function keepSpare(calls)
+  spare = math.min(calls, math.max(3, math.floor(slack / perCall)))
+  redis.call('HSET', BUDGET, 'spare', string.format('%d', spare))
+end
+
 -- Slots of later, as blocks {from, to} in order. Those that the pointer has passed stay until their time: a reservation
 -- that is given back moves it behind them again.
 local ahead = {}
@@ -106,12 +116,25 @@ local function ends(at, length)
   return to
 end
 
--- The time at which n calls would be free, and how many of them one slot may hold.
+-- The time at which n calls would be free, how many of them one slot may hold, and whether they are spare ones.
 local function nextFree(n)
-  local base, calls = math.max(tat, now), math.min(n, most)
-  if hold > now then base = math.max(base, hold) end
-  if cooldown > now then base = math.max(base, cooldown) end
-  return gap(base, math.max(perCall, calls * perCall - slack)), calls
+  local calls = math.min(n, most)
+  local reach = math.max(0, slack - spare * perCall)
+  local from = math.max(now, hold, cooldown)
+  local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - reach))
+  if base > now and from == now and spare >= calls then return now, calls, true end
+  return base, calls, false
+end
+
+-- Takes what nextFree has found, and answers where the pointer is then; 0: it stays.
+local function take(base, calls, isSpare)
+  if isSpare then
+    keepSpare(spare - calls)
+    return 0
+  end
+  local after = ends(base, calls * perCall)
+  move(after)
+  return after
 end
 
 -- A slot at the whole second after its due time, or behind the slots that stand there.
@@ -135,12 +158,11 @@ end
 local function reserve(slot, n, notBefore)
   local had, hadCalls = find(slot)
   if had and had >= now - late then return had, hadCalls, false end
-  local base, calls = nextFree(n)
+  local base, calls, isSpare = nextFree(n)
   if notBefore > now + window then return notBefore, 0, false end
   if notBefore > math.max(base, now) then return reserveAhead(slot, calls, notBefore) end
-  local after = ends(base, calls * perCall)
-  keep(slot, math.max(base, now), calls, tat, after)
-  move(after)
+  local before = tat
+  keep(slot, math.max(base, now), calls, before, take(base, calls, isSpare))
   return math.max(base, now), calls, true
 end
 
@@ -150,6 +172,10 @@ local function giveBack(slot)
   if not at then return 0 end
   local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
   redis.call('DEL', slot)
+  if tonumber(after) == 0 then
+    keepSpare(spare + calls)
+    return 1
+  end
   if after == text(tat) then
     move(tonumber(before))
     return 1

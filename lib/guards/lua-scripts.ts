@@ -126,28 +126,36 @@ export const LUA_UNQUEUE = `return redis.call('DEL', KEYS[1])`;
 
 /** More calls in the middle of a run: they are free now, or not at all. KEYS budget, cooldown. ARGV [5] calls. */
 export const LUA_RESERVE_NOW = `${LUA_BUDGET}
-local base, calls = nextFree(tonumber(ARGV[5]))
+local base, calls, isSpare = nextFree(tonumber(ARGV[5]))
 if base > now then return 0 end
-move(ends(base, calls * perCall))
+take(base, calls, isSpare)
 spend(calls)
 return calls
 `;
 
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
- * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] number of slots, then (calls, dueInMs), then the counts.
+ * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] number of slots, then
+ * (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, and it can do so once.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
 local lock = redis.call('GET', KEYS[4])
-if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then redis.call('DEL', KEYS[4]) end
+if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then
+  redis.call('DEL', KEYS[4])
+  local unmade = tonumber(ARGV[8])
+  if unmade > 0 then
+    spend(-unmade)
+    keepSpare(spare + unmade)
+  end
+end
 if ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
 if KEYS[6] ~= '' then giveBack(KEYS[6]) end
-local slots, waits = tonumber(ARGV[8]), {}
+local slots, waits = tonumber(ARGV[9]), {}
 for i = 1, slots do
-  local at = reserve(KEYS[6 + i], tonumber(ARGV[7 + 2 * i]), now + tonumber(ARGV[8 + 2 * i]))
+  local at = reserve(KEYS[6 + i], tonumber(ARGV[8 + 2 * i]), now + tonumber(ARGV[9 + 2 * i]))
   waits[i] = whole(at - now)
 end
-count(KEYS[3], 9 + 2 * slots)
+count(KEYS[3], 10 + 2 * slots)
 return waits
 `;
 
@@ -207,7 +215,7 @@ if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= seen then
   if fresh ~= rate then
     rose = tonumber(fresh) < perCall and 1 or 0
     redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(pace))
-    redis.call('HDEL', BUDGET, 'ahead')
+    redis.call('HDEL', BUDGET, 'ahead', 'spare')
   end
 end
 if tonumber(ARGV[6]) > 0 and now + tonumber(ARGV[6]) > hold then

@@ -14,6 +14,8 @@ export type Run = {
   token: string;
   startedAt: number;
   counts: Counts;
+  /** What it may still call: what is left at its end goes back to the budget. */
+  calls: { left: number };
 };
 
 export type Committed = { outcome: RunOutcome; publish: Publishable | null };
@@ -77,6 +79,7 @@ export async function endRun(service: Service, run: Run, result: RunResult): Pro
     token: run.token,
     began: result.began,
     unused: result.unused ?? null,
+    unmadeCalls: Math.max(0, run.calls.left),
     publish,
     counts: {
       ...run.counts,

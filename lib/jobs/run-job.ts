@@ -27,7 +27,7 @@ const CALLS_WITHOUT_A_SLOT = { holdings: 3, transactions: 1 };
  */
 export async function runJob(service: Service, delivery: Delivery): Promise<RunOutcome> {
   const { job, retried } = delivery;
-  const run: Run = { job, token: service.newId(), startedAt: service.clock(), counts: {} };
+  const run: Run = { job, token: service.newId(), startedAt: service.clock(), counts: {}, calls: { left: 0 } };
   const signal = service.deadline(RUN_DEADLINE_MS);
   const admit = (replace: boolean) =>
     service.guards.claimAccountLock({
@@ -86,7 +86,8 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
   if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, run, begun);
   await service.reach("run:unqueued");
   const watch = watchLimits(service, job.accountId, admitted.limit);
-  const outcome = await readAndCommit(service, run, begun, { watch, calls: admitted.calls, signal });
+  run.calls.left = admitted.calls;
+  const outcome = await readAndCommit(service, run, begun, watch, signal);
   // What was cut for the lower limit has lost its slots, and its messages would come at the lower limit's pace.
   if (watch.rose()) await publishOverdue(service, () => service.clock() - run.startedAt < RUN_DEADLINE_MS);
   return outcome;
@@ -96,7 +97,8 @@ async function readAndCommit(
   service: Service,
   run: Run,
   begun: Begun,
-  { watch, calls, signal }: { watch: LimitWatch; calls: number; signal: AbortSignal },
+  watch: LimitWatch,
+  signal: AbortSignal,
 ): Promise<RunOutcome> {
   const { job } = run;
   run.counts = watch.counts;
@@ -107,7 +109,7 @@ async function readAndCommit(
       accountId: job.accountId,
       user: { userId, userSecret },
       begun,
-      calls: { left: calls },
+      calls: run.calls,
       watch,
       signal,
     };

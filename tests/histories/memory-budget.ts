@@ -32,12 +32,19 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
       tat = pace;
       stored.set("tat", pace.toFixed(3));
       stored.delete("ahead");
+      stored.delete("spare");
     }
     stored.set("rate", rate).set("gen", String(gen));
   }
   const blocks = (stored.get("ahead") ?? "").split(" ").filter(Boolean).map(readBlock);
   const ahead = blocks.filter(({ to }) => to > now);
 
+  let spare = Number(stored.get("spare") ?? 0);
+
+  function keepSpare(calls: number): void {
+    spare = Math.min(calls, Math.max(3, Math.floor(slack / perCall)));
+    stored.set("spare", String(spare));
+  }
   function move(to: number): void {
     tat = to;
     stored.set("tat", to.toFixed(3));
@@ -67,10 +74,23 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     for (const block of ahead) if (block.to > at && block.from < to) to += block.to - block.from;
     return to;
   }
-  function nextFree(n: number): { base: number; calls: number } {
+  function nextFree(n: number): { base: number; calls: number; isSpare: boolean } {
     const calls = Math.min(n, most);
-    const base = Math.max(tat, now, hold > now ? hold : 0, cooldown > now ? cooldown : 0);
-    return { base: gap(base, Math.max(perCall, calls * perCall - slack)).at, calls };
+    const from = Math.max(now, hold, cooldown);
+    const reach = Math.max(0, slack - spare * perCall);
+    const base = gap(Math.max(tat, from), Math.max(perCall, calls * perCall - reach)).at;
+    return base > now && from === now && spare >= calls
+      ? { base: now, calls, isSpare: true }
+      : { base, calls, isSpare: false };
+  }
+  function take({ base, calls, isSpare }: ReturnType<typeof nextFree>): number {
+    if (isSpare) {
+      keepSpare(spare - calls);
+      return 0;
+    }
+    const after = ends(base, calls * perCall);
+    move(after);
+    return after;
   }
   function keep(slot: string, at: number, calls: number, before: number, after: number): void {
     const value = `${at.toFixed(0)}:${calls}:${gen}:${before.toFixed(3)}:${after.toFixed(3)}`;
@@ -89,13 +109,13 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   function reserve(slot: string, n: number, notBefore: number): { at: number; calls: number; reserved: boolean } {
     const had = find(slot);
     if (had !== null && had.at >= now - late) return { at: had.at, calls: had.calls, reserved: false };
-    const { base, calls } = nextFree(n);
+    const free = nextFree(n);
+    const { base, calls } = free;
     const at = Math.max(base, now);
     if (notBefore > now + window) return { at: notBefore, calls: 0, reserved: false };
     if (notBefore > at) return { at: reserveAhead(slot, calls, notBefore), calls, reserved: true };
-    const after = ends(base, calls * perCall);
-    keep(slot, at, calls, tat, after);
-    move(after);
+    const before = tat;
+    keep(slot, at, calls, before, take(free));
     return { at, calls, reserved: true };
   }
   function giveBack(slot: string): void {
@@ -103,6 +123,10 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     if (had === null) return;
     const [, , , before = "", after = ""] = had.value.split(":");
     redis.delete(slot);
+    if (Number(after) === 0) {
+      keepSpare(spare + had.calls);
+      return;
+    }
     if (after === tat.toFixed(3)) {
       move(Number(before));
       return;
@@ -125,9 +149,12 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     rate,
     hold,
     cooldown,
-    move,
     spend,
-    ends,
+    take,
+    giveBackCalls(calls: number): void {
+      spend(-calls);
+      keepSpare(spare + calls);
+    },
     pace: () => pace,
     find,
     nextFree,

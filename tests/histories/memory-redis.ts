@@ -131,11 +131,11 @@ const SCRIPTS = new Map<string, Script>([
     lua.LUA_RESERVE_NOW,
     (redis, keys, args) => {
       const budget = openBudget(redis, keys, args);
-      const { base, calls } = budget.nextFree(Number(args[4]));
-      if (base > budget.now) return 0;
-      budget.move(budget.ends(base, calls * (budget.window / (budget.limit * budget.share))));
-      budget.spend(calls);
-      return calls;
+      const free = budget.nextFree(Number(args[4]));
+      if (free.base > budget.now) return 0;
+      budget.take(free);
+      budget.spend(free.calls);
+      return free.calls;
     },
   ],
   [
@@ -143,11 +143,14 @@ const SCRIPTS = new Map<string, Script>([
     (redis, keys, args) => {
       const budget = openBudget(redis, keys, args);
       const [, , metrics = "", lock = "", queued = "", unused = "", ...slots] = keys;
-      if (redis.get(lock)?.replace(/:\d+$/, "") === args[4]) redis.delete(lock);
+      if (redis.get(lock)?.replace(/:\d+$/, "") === args[4]) {
+        redis.delete(lock);
+        if (Number(args[7]) > 0) budget.giveBackCalls(Number(args[7]));
+      }
       if (args[6] === "1" && redis.get(queued) === args[5]) redis.delete(queued);
       if (unused !== "") budget.giveBack(unused);
-      const waits = reserveAll(budget, slots, args, 8);
-      count(redis, metrics, args, 8 + 2 * slots.length);
+      const waits = reserveAll(budget, slots, args, 9);
+      count(redis, metrics, args, 9 + 2 * slots.length);
       return waits;
     },
   ],
@@ -258,6 +261,7 @@ function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {
         .set("gen", String(budget.gen + 1))
         .set("tat", budget.pace().toFixed(3));
       stored.delete("ahead");
+      stored.delete("spare");
     }
   }
   if (Number(hold) > 0 && now + Number(hold) > budget.hold) stored.set("hold", (now + Number(hold)).toFixed(3));

@@ -84,10 +84,19 @@ export class BudgetDriver {
     delivery: number = given.delivery,
     guards: Guards = this.guards,
   ): Promise<Admission> {
-    const token = `token-${given.jobId}-${delivery}-${retried}`;
+    const token = tokenOf(given, delivery, retried);
     const job = { ...given, delivery };
     return guards.claimAccountLock({ job, retried, token, calls: given.calls, replace: false, counts: {} });
   }
+  /** The end of a run that held calls and did not make them. */
+  async release(given: Publishable, unmadeCalls: number, token = tokenOf(given, given.delivery, 0)): Promise<void> {
+    const end = { job: given, token, began: true, unused: null, unmadeCalls, publish: [], counts: {} };
+    positive(await this.guards.releaseAccountLock(end));
+  }
+}
+
+function tokenOf({ jobId }: Publishable, delivery: number, retried: number): string {
+  return `token-${jobId}-${delivery}-${retried}`;
 }
 
 export async function driveBudget(): Promise<BudgetDriver> {
