@@ -71,14 +71,17 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
     }
     const own = rows.slice(before);
     if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);
-    if (isWhole) await keepChart(each.name, scenarioChart(`${each.name}: ${each.title}`, own));
+    if (isWhole) {
+      await keep(path.join("charts", `${each.name}.svg`), scenarioChart(`${each.name}: ${each.title}`, own));
+      // After each scenario: what was measured is not lost with a run that breaks off.
+      const reasons = Object.fromEntries(contestants.map(({ name, reason }) => [name, reason]));
+      const results = { timeScale: scale, reasons, targets: targetsOf(rows, OWN), rows };
+      await keep("results.json", `${JSON.stringify(results, null, 2)}\n`);
+    }
   }
   if (json) process.stdout.write(`${JSON.stringify(rows)}\n`);
   if (smoke) return judgeSmoke(rows);
-  const targets = targetsOf(rows, OWN);
-  if (!json) process.stdout.write(`\n${targetsTable(targets)}\n`);
-  const reasons = Object.fromEntries(contestants.map(({ name, reason }) => [name, reason]));
-  if (isWhole) await keep("results.json", `${JSON.stringify({ timeScale: scale, reasons, targets, rows }, null, 2)}\n`);
+  if (!json) process.stdout.write(`\n${targetsTable(targetsOf(rows, OWN))}\n`);
   return 0;
 }
 
@@ -86,10 +89,6 @@ function judgeSmoke(rows: readonly Row[]): number {
   const faults = rows.filter(({ contestant }) => contestant === OWN).flatMap(smokeFaults);
   if (faults.length > 0) say(`The service missed its mark: ${faults.join(", ")}`);
   return faults.length === 0 ? 0 : 1;
-}
-
-function keepChart(scenario: string, svg: string): Promise<void> {
-  return keep(path.join("charts", `${scenario}.svg`), svg);
 }
 
 async function keep(name: string, text: string): Promise<void> {
