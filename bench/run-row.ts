@@ -16,6 +16,8 @@ const LOOK_EVERY_MS = 250;
 const STILL_FOR_MS = 10_000;
 const PROGRESS_EVERY_MS = 5_000;
 const WARM_UP_MS = 120_000;
+/** A contestant that refuses an event for so long after the last one is not asked again: the event counts as refused. */
+const REFUSED_FOR_MS = 30 * 60_000;
 
 /** One contestant in one scenario: start everything, play, wait until all is quiet, read the figures, close everything. */
 export async function runRow(
@@ -73,6 +75,7 @@ async function replay(
   stopped: () => boolean,
 ): Promise<void> {
   const { recorder, snaptrade, now } = world;
+  const until = now() + (storm.at(-1)?.atMs ?? 0) + REFUSED_FOR_MS;
   /** What is to be noted once the event is answered. */
   const unanswered = new Map<string, ((atMs: number) => void)[]>();
   const pending: ((atMs: number) => void)[] = [];
@@ -95,7 +98,7 @@ async function replay(
         return answer;
       },
       sendAgain: true,
-      stopped,
+      stopped: () => stopped() || now() > until,
     },
     tally,
   );

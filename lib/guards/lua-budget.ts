@@ -15,8 +15,8 @@
  * still use, and where to begin when the limit changes.
  *
  * `spare` counts calls that runs held and did not make (a first answer of 403, fewer pages than last time). Slots that are
- * out cannot move up, so whoever reserves next takes them at once. What is left over adds to a window, so it is kept
- * within what `slack` is; a run of holdings can be taken in any case.
+ * out cannot move up, so a single job that comes then takes them at once, if `pace` leaves room. They come on top of the
+ * slots that are out, so no more are kept than `slack` is: at the usual share one at 200 a minute, a run of holdings at 280.
  *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
@@ -59,7 +59,7 @@ if stored[5] ~= rate then
 end
 local spare = tonumber(stored[8] or '0')
 local function keepSpare(calls)
-  spare = math.min(calls, math.max(3, math.floor(slack / perCall)))
+  spare = math.min(calls, math.floor(slack / perCall))
   redis.call('HSET', BUDGET, 'spare', string.format('%d', spare))
 end
 
@@ -116,13 +116,14 @@ local function ends(at, length)
   return to
 end
 
--- The time at which n calls would be free, how many of them one slot may hold, and whether they are spare ones.
-local function nextFree(n)
+-- The time at which n calls would be free, how many of them one slot may hold, and whether they are spare ones: those are
+-- for a single job that may begin now.
+local function nextFree(n, isNow)
   local calls = math.min(n, most)
   local reach = math.max(0, slack - spare * perCall)
   local from = math.max(now, hold, cooldown)
   local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - reach))
-  if base > now and from == now and spare >= calls then return now, calls, true end
+  if isNow and base > now and from == now and spare >= calls and pace <= now + late / 2 then return now, calls, true end
   return base, calls, false
 end
 
@@ -155,10 +156,10 @@ end
 
 -- Reserves, no sooner than notBefore; repeating it charges once. What is due later than a window from now gets no slot
 -- yet: it reserves when it is delivered.
-local function reserve(slot, n, notBefore)
+local function reserve(slot, n, notBefore, isBulk)
   local had, hadCalls = find(slot)
   if had and had >= now - late then return had, hadCalls, false end
-  local base, calls, isSpare = nextFree(n)
+  local base, calls, isSpare = nextFree(n, notBefore <= now and not isBulk)
   if notBefore > now + window then return notBefore, 0, false end
   if notBefore > math.max(base, now) then return reserveAhead(slot, calls, notBefore) end
   local before = tat

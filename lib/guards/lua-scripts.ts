@@ -107,7 +107,7 @@ if at and at > now then
 end
 local reserved = false
 if not at or at < now - late then
-  local base = nextFree(tonumber(ARGV[8]))
+  local base = nextFree(tonumber(ARGV[8]), true)
   if base <= now then
     at, calls, reserved = reserve(KEYS[6], tonumber(ARGV[8]), 0)
   elseif not at or pace > now then
@@ -126,7 +126,7 @@ export const LUA_UNQUEUE = `return redis.call('DEL', KEYS[1])`;
 
 /** More calls in the middle of a run: they are free now, or not at all. KEYS budget, cooldown. ARGV [5] calls. */
 export const LUA_RESERVE_NOW = `${LUA_BUDGET}
-local base, calls, isSpare = nextFree(tonumber(ARGV[5]))
+local base, calls, isSpare = nextFree(tonumber(ARGV[5]), true)
 if base > now then return 0 end
 take(base, calls, isSpare)
 spend(calls)
@@ -167,9 +167,9 @@ export const LUA_RESERVE_BULK = `${LUA_BUDGET}
 local waits = {}
 for i = 1, #KEYS - 2 do
   local had = find(KEYS[2 + i])
-  local base = nextFree(tonumber(ARGV[5 + i]))
+  local base = nextFree(tonumber(ARGV[5 + i]), false)
   if not (had and had >= now - late) and base > now + tonumber(ARGV[5]) then break end
-  waits[i] = whole(reserve(KEYS[2 + i], tonumber(ARGV[5 + i]), 0) - now)
+  waits[i] = whole(reserve(KEYS[2 + i], tonumber(ARGV[5 + i]), 0, true) - now)
 end
 return waits
 `;

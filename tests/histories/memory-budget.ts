@@ -42,7 +42,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   let spare = Number(stored.get("spare") ?? 0);
 
   function keepSpare(calls: number): void {
-    spare = Math.min(calls, Math.max(3, Math.floor(slack / perCall)));
+    spare = Math.min(calls, Math.floor(slack / perCall));
     stored.set("spare", String(spare));
   }
   function move(to: number): void {
@@ -74,12 +74,12 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     for (const block of ahead) if (block.to > at && block.from < to) to += block.to - block.from;
     return to;
   }
-  function nextFree(n: number): { base: number; calls: number; isSpare: boolean } {
+  function nextFree(n: number, isNow: boolean): { base: number; calls: number; isSpare: boolean } {
     const calls = Math.min(n, most);
     const from = Math.max(now, hold, cooldown);
     const reach = Math.max(0, slack - spare * perCall);
     const base = gap(Math.max(tat, from), Math.max(perCall, calls * perCall - reach)).at;
-    return base > now && from === now && spare >= calls
+    return isNow && base > now && from === now && spare >= calls && pace <= now + late / 2
       ? { base: now, calls, isSpare: true }
       : { base, calls, isSpare: false };
   }
@@ -106,10 +106,15 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     keep(slot, at, calls, at, at + length);
     return at;
   }
-  function reserve(slot: string, n: number, notBefore: number): { at: number; calls: number; reserved: boolean } {
+  function reserve(
+    slot: string,
+    n: number,
+    notBefore: number,
+    isBulk = false,
+  ): { at: number; calls: number; reserved: boolean } {
     const had = find(slot);
     if (had !== null && had.at >= now - late) return { at: had.at, calls: had.calls, reserved: false };
-    const free = nextFree(n);
+    const free = nextFree(n, notBefore <= now && !isBulk);
     const { base, calls } = free;
     const at = Math.max(base, now);
     if (notBefore > now + window) return { at: notBefore, calls: 0, reserved: false };

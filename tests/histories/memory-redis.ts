@@ -131,7 +131,7 @@ const SCRIPTS = new Map<string, Script>([
     lua.LUA_RESERVE_NOW,
     (redis, keys, args) => {
       const budget = openBudget(redis, keys, args);
-      const free = budget.nextFree(Number(args[4]));
+      const free = budget.nextFree(Number(args[4]), true);
       if (free.base > budget.now) return 0;
       budget.take(free);
       budget.spend(free.calls);
@@ -163,8 +163,8 @@ const SCRIPTS = new Map<string, Script>([
         const had = budget.find(slot);
         const known = had !== null && had.at >= budget.now - budget.late;
         const calls = Number(args[5 + i]);
-        if (!known && budget.nextFree(calls).base > budget.now + Number(args[4])) break;
-        waits.push(budget.wait(budget.reserve(slot, calls, 0).at));
+        if (!known && budget.nextFree(calls, false).base > budget.now + Number(args[4])) break;
+        waits.push(budget.wait(budget.reserve(slot, calls, 0, true).at));
       }
       return waits;
     },
@@ -235,7 +235,7 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   }
   let go = { calls: found?.calls ?? 0, reserved: false };
   if (found === null || found.at < now - budget.late) {
-    if (budget.nextFree(Number(calls)).base <= now) {
+    if (budget.nextFree(Number(calls), true).base <= now) {
       go = budget.reserve(slot, Number(calls), 0);
     } else if (found === null || budget.pace() > now) {
       return putOff(0, "budget");
