@@ -3,7 +3,7 @@ import { holdingsEvent, numberOf } from "@/bench/scenarios/storms";
 import { withChanges } from "@/sandbox/demo/storm";
 
 const EVENT_EVERY_MS = 3_000;
-const LENGTH_MS = 12 * 60_000;
+const LENGTH_MS = 5 * 60_000;
 /** What the last event may take: a minute and a run. */
 const AFTER_MS = 65_000;
 /** Events come for every so-many-th account. */

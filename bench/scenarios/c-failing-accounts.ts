@@ -5,7 +5,7 @@ import { withChanges } from "@/sandbox/demo/storm";
 
 const MINUTE_MS = 60_000;
 /** Each failing account has one event in this time, each healthy one an event a minute. */
-const LENGTH_MS = { withFailing: 6 * MINUTE_MS, alone: 3 * MINUTE_MS };
+const LENGTH_MS = { withFailing: 6 * MINUTE_MS, alone: 2 * MINUTE_MS };
 /** What the last events may take. */
 const AFTER_MS = MINUTE_MS;
 /** So many of the hundreds answer 500. */
