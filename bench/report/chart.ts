@@ -1,4 +1,4 @@
-import { type EChartsOption, init } from "echarts";
+import { type EChartsOption, format, init } from "echarts";
 import type { Row } from "@/bench/report/row";
 
 type Panel = { title: string; value: (row: Row) => number | "never" | null };
@@ -52,13 +52,16 @@ export function scenarioChart(title: string, rows: readonly Row[]): string {
     })),
     series: shown.map(({ value }, i) => ({
       ...{ type: "bar", xAxisIndex: i, yAxisIndex: i, barWidth: SIZE.bar - 6, data: barsOf(rows, value) },
+      silent: true,
+      emphasis: { disabled: true },
       label: { show: true, position: "right", color: "#333333" },
     })),
   };
   chart.setOption(option);
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return `${svg}\n`;
+  // For who cannot see it, and for who points at it.
+  return `${svg.replace(">", () => `><title>${format.encodeHTML(title)}</title>`)}\n`;
 }
 
 function placed(place: { left: number; top: number } | undefined, right: number, down: number) {
