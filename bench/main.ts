@@ -72,8 +72,9 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
     const own = rows.slice(before);
     if (!json) process.stdout.write(`\n${colors.bold(`${each.name}: ${each.title}`)}\n${scenarioTable(own)}\n`);
     if (isWhole) {
-      const chart = scenarioChart(`${each.name}: ${each.title}`, own);
-      if (each.isOwnBaseline !== true) await keep(path.join("charts", `${each.name}.svg`), chart);
+      if (each.isOwnBaseline !== true) {
+        await keep(path.join("charts", `${each.name}.svg`), scenarioChart(`${each.name}: ${each.title}`, own));
+      }
       // After each scenario: what was measured is not lost with a run that breaks off.
       const reasons = Object.fromEntries(contestants.map(({ name, reason }) => [name, reason]));
       const results = { timeScale: scale, reasons, targets: targetsOf(rows, OWN), rows };
