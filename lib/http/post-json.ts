@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { request } from "undici";
 
-export type JsonReply = { status: number; headers: Record<string, string>; text: string };
+export type JsonReply = { status: number; text: string };
 
 /**
  * One POST over a kept-alive connection, once, whole, within `timeoutMs`. Why not `fetch`: Next wraps the global one in
@@ -18,17 +18,16 @@ export async function postJson(
   const limit = new TimeLimit(timeoutMs);
   try {
     const reply = await request(url, { method: "POST", headers, body, signal: limit });
-    const flat: Record<string, string> = {};
-    for (const [name, value] of Object.entries(reply.headers)) {
-      if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(", ") : value;
-    }
-    return { status: reply.statusCode, headers: flat, text: await reply.body.text() };
+    return { status: reply.statusCode, text: await reply.body.text() };
   } finally {
     limit.clear();
   }
 }
 
-/** The same behind the signature of `fetch`, for a client that takes one. POST with a text body alone, no signal. */
+/**
+ * The same behind the signature of `fetch`, for a client that takes one and needs of the answer its status and text alone.
+ * POST with a text body alone, no signal.
+ */
 export function createJsonFetch(timeoutMs: number): typeof fetch {
   return async (input, init) => {
     const method = init?.method ?? "GET";
@@ -37,8 +36,8 @@ export function createJsonFetch(timeoutMs: number): typeof fetch {
       throw new Error(`This client sends POST with a text body, not ${method} with ${typeof body}`);
     }
     const headers = Object.fromEntries(new Headers(init?.headers));
-    const { status, headers: given, text } = await postJson(String(input), headers, body, timeoutMs);
-    return new TextResponse(text, { status, headers: given });
+    const { status, text } = await postJson(String(input), headers, body, timeoutMs);
+    return new TextResponse(text, { status });
   };
 }
 

@@ -1,9 +1,9 @@
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import postgres from "postgres";
-import { NoSocket } from "@/lib/store/no-socket";
 import { startPostgres } from "@/sandbox/postgres/start-postgres";
 import { installSupabaseBase } from "@/sandbox/supabase/install-base";
 import { type Supabase, startSupabase } from "@/sandbox/supabase/start-supabase";
+import { NoSocket } from "@/tests/sandbox/supabase/no-socket";
 
 export type LocalApi = {
   api: Supabase;

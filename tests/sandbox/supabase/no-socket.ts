@@ -1,6 +1,6 @@
 /**
  * A socket that is never opened. The Supabase client refuses to be made on Node 20, which has no WebSocket of its own,
- * unless it is given one; we never use its realtime part.
+ * unless it is given one; no test uses its realtime part.
  */
 export class NoSocket extends EventTarget {
   readonly CONNECTING = 0;
