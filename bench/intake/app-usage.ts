@@ -7,12 +7,32 @@ export function cpuSecondsOf(pid: number): number {
   return treeOf(pid).reduce((sum, member) => sum + (usageOf(member)?.cpuSeconds ?? 0), 0);
 }
 
-/**
- * Resident megabytes of the process when it is idle: the least of what is read each second. As a platform counts it, and
- * without forcing a collection, which no server does: V8 keeps what it has when nothing comes (measured), so this is the
- * level at which the load left it.
- */
-export async function idleMemoryMb(pid: number, seconds: number): Promise<number> {
+/** Options for Node with which a process collects its garbage when it is told to. */
+export const COLLECTS_ON_SIGNAL = [
+  "--expose-gc",
+  "--import",
+  "data:text/javascript,process.on('SIGUSR2', () => globalThis.gc())",
+];
+
+/** Memory of a process that has nothing to do, in megabytes as the platform counts them (resident). */
+export type IdleMemory = {
+  /** As the load left it: with the garbage that V8 had no reason to collect yet. */
+  leftMb: number;
+  /** After a full collection: what the process holds. What grows here with the events is a leak. */
+  heldMb: number;
+};
+
+/** @param pid a process that was started with COLLECTS_ON_SIGNAL */
+export async function idleMemory(pid: number, seconds: number): Promise<IdleMemory> {
+  const leftMb = await leastResidentMb(pid, seconds);
+  process.kill(pid, "SIGUSR2");
+  await sleep(1_000);
+  process.kill(pid, "SIGUSR2"); // what only finalizers held
+  return { leftMb, heldMb: await leastResidentMb(pid, seconds) };
+}
+
+/** The least of what is read each second. */
+async function leastResidentMb(pid: number, seconds: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let second = 0; second < seconds; second += 1) {
     await sleep(1_000);
@@ -21,7 +41,7 @@ export async function idleMemoryMb(pid: number, seconds: number): Promise<number
   return least;
 }
 
-export function residentMb(pid: number): number {
+function residentMb(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1024;
 }

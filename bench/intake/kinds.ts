@@ -10,7 +10,7 @@ export const KINDS = ["bare", "bare+1", "duplicate", "coalesced", "accepted"] as
 export type Kind = (typeof KINDS)[number];
 
 /** Accounts that duplicates and coalesced events are of, as in a storm: each gets many. */
-export const BUSY_ACCOUNTS = 200;
+export const BUSY_ACCOUNTS = 50;
 
 const WEBHOOK = "/api/snaptrade/webhook";
 export const PATHS: Record<Kind, string> = {

@@ -3,6 +3,7 @@ import { loadavg } from "node:os";
 import path from "node:path";
 import { Command, Option } from "commander";
 import getPort from "get-port";
+import { COLLECTS_ON_SIGNAL } from "@/bench/intake/app-usage";
 import { buildWithRoutes } from "@/bench/intake/build-with-routes";
 import { connect } from "@/bench/intake/load";
 import { measureLatency } from "@/bench/intake/measure-latency";
@@ -24,13 +25,13 @@ const IN_FLIGHT = 16;
 /** More than requests a second: at a constant rate none should wait for a connection. */
 const CONNECTIONS = 128;
 const FULL = {
-  throughput: { rounds: 5, events: 4_000, inFlight: IN_FLIGHT },
+  throughput: { rounds: 5, turns: 5, events: 500, inFlight: IN_FLIGHT },
   latency: { rounds: 5, seconds: 10 },
   memory: { early: 20_000, late: 200_000, inFlight: IN_FLIGHT, idleSeconds: 10 },
 };
 /** To see that it works; its figures say little. */
 const QUICK = {
-  throughput: { rounds: 3, events: 600, inFlight: IN_FLIGHT },
+  throughput: { rounds: 3, turns: 2, events: 300, inFlight: IN_FLIGHT },
   latency: { rounds: 1, seconds: 2 },
   memory: { early: 1_000, late: 3_000, inFlight: IN_FLIGHT, idleSeconds: 2 },
 };
@@ -77,7 +78,7 @@ async function benchIntake({ quick, json, strict, profile, part }: Options, clos
     await app.close();
   }
   if (parts.has("memory")) {
-    const app = await start();
+    const app = await start(COLLECTS_ON_SIGNAL);
     const pool = connect(app.url, CONNECTIONS);
     closers.add("connections", () => pool.destroy());
     figures.memory = await measureMemory(stack, app, pool, sizes.memory);

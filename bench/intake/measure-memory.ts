@@ -1,5 +1,5 @@
 import type { Pool } from "undici";
-import { idleMemoryMb } from "@/bench/intake/app-usage";
+import { type IdleMemory, idleMemory } from "@/bench/intake/app-usage";
 import {
   acceptBusyAccounts,
   assertOutcomes,
@@ -15,7 +15,7 @@ import type { IntakeStack } from "@/bench/intake/start-stack";
 import { say } from "@/bench/run-row";
 
 export type MemoryOptions = { early: number; late: number; inFlight: number; idleSeconds: number };
-export type Memory = { events: number; residentMb: number }[];
+export type Memory = (IdleMemory & { events: number })[];
 
 /** Signed and posted at a time; then the intake forgets, so that accounts without a queued job are there again. */
 const PART = 10_000;
@@ -23,7 +23,7 @@ const PART = 10_000;
 /** Of ten events: one is accepted, four are coalesced, five are duplicates. */
 const MIXTURE = ["accepted", ...Array(4).fill("coalesced"), ...Array(5).fill("duplicate")] as const;
 
-/** What the app's process holds after so many events of all kinds, and after many more. It should be a fresh one. */
+/** What the app's process holds after so many events of all kinds, and after many more. It should be a fresh one that collects on a signal. */
 export async function measureMemory(
   stack: IntakeStack,
   app: App,
@@ -39,9 +39,9 @@ export async function measureMemory(
       posted += count;
       say(`memory: ${posted} of ${late} events`);
     }
-    const residentMb = await idleMemoryMb(app.pid, idleSeconds);
-    say(`memory: ${residentMb.toFixed(0)} MB after ${posted} events`);
-    memory.push({ events: posted, residentMb });
+    const idle = await idleMemory(app.pid, idleSeconds);
+    say(`memory after ${posted} events: ${idle.heldMb.toFixed(0)} MB held, ${idle.leftMb.toFixed(0)} MB before`);
+    memory.push({ events: posted, ...idle });
   }
   return memory;
 }
