@@ -15,6 +15,13 @@ export function text(expected: string) {
   return reader(expected, (given) => given);
 }
 
+/** A credential that goes into a header as it stands: a character that no header takes must not be found on the way out. */
+export function token(expected: string) {
+  return reader(`${expected}, printable ASCII characters without white space`, (given) => {
+    return /^[!-~]+$/.test(given) ? given : null;
+  });
+}
+
 /** A bearer token as a header can carry it. */
 export function bearerSecret() {
   return reader("8 or more printable ASCII characters without white space around them", (given) => {

@@ -1,5 +1,16 @@
 import { z } from "zod";
-import { aesKeyList, bearerSecret, duration, keyList, origin, share, text, url, wholeNumber } from "@/lib/env-values";
+import {
+  aesKeyList,
+  bearerSecret,
+  duration,
+  keyList,
+  origin,
+  share,
+  text,
+  token,
+  url,
+  wholeNumber,
+} from "@/lib/env-values";
 import { createScrub } from "@/lib/scrub";
 
 /** Every setting with its default. `.env.example` says what each means. */
@@ -7,11 +18,11 @@ const settings = z.object({
   APP_URL: origin("the public base URL without a path, such as https://app.example.com"),
   CRON_SECRET: bearerSecret(),
   SUPABASE_URL: url("the URL of the Supabase project"),
-  SUPABASE_SECRET_KEY: text("the secret key of the Supabase project"),
+  SUPABASE_SECRET_KEY: token("the secret key of the Supabase project"),
   UPSTASH_REDIS_REST_URL: url("the REST URL of the Upstash Redis database"),
-  UPSTASH_REDIS_REST_TOKEN: text("the REST token of the Upstash Redis database"),
+  UPSTASH_REDIS_REST_TOKEN: token("the REST token of the Upstash Redis database"),
   QSTASH_URL: url("the QStash URL of the region that the token and the keys belong to"),
-  QSTASH_TOKEN: text("the QStash token"),
+  QSTASH_TOKEN: token("the QStash token"),
   QSTASH_CURRENT_SIGNING_KEY: text("the current QStash signing key"),
   QSTASH_NEXT_SIGNING_KEY: text("the next QStash signing key"),
   SNAPTRADE_CLIENT_ID: text("the SnapTrade client id"),
@@ -35,7 +46,7 @@ const settings = z.object({
   SNAPTRADE_STALE_AFTER_TRANSACTIONS: duration().prefault("36h"),
   SNAPTRADE_MIN_RUN_SPACING: duration().prefault("10s"),
   SNAPTRADE_RETENTION: duration().prefault("30d"),
-  VERCEL_AUTOMATION_BYPASS_SECRET: text("a secret").optional(),
+  VERCEL_AUTOMATION_BYPASS_SECRET: token("a secret").optional(),
 });
 
 type Settings = z.infer<typeof settings>;
@@ -216,6 +227,12 @@ const TRIED_PARALLELISM = 100;
 /** A high estimate: 5 calls in about 10 s. Holdings are three calls; transactions are one a page. */
 const CALLS_PER_RUN_MINUTE = 30;
 
+/** The ceiling of the budget (lib/guards/lua-budget.ts): the share and 5 %, or what lateness and one slot come to. */
+function mostCallsInAWindow({ rateLimit, backgroundShare }: Env["limits"]): number {
+  const oneSlot = Math.max(4, Math.floor(rateLimit * 0.0125));
+  return Math.floor(Math.max(rateLimit * (backgroundShare + 0.05), rateLimit * backgroundShare * (62 / 60) + oneSlot));
+}
+
 function warningsOf({ qstash, limits }: Env): string[] {
   const warnings: string[] = [];
   if (qstash.parallelism > TRIED_PARALLELISM || qstash.rate > TRIED_PARALLELISM) {
@@ -225,6 +242,13 @@ function warningsOf({ qstash, limits }: Env): string[] {
         `${TRIED_PARALLELISM}): ${qstash.parallelism} runs at once want about ${calls} provider calls a minute, ` +
         `${Math.round((calls / limits.rateLimit) * 100)} % of the contract's ${limits.rateLimit} ` +
         "(SNAPTRADE_RATE_LIMIT_PER_MINUTE). The budget holds the calls below it; more runs only wait for it.",
+    );
+  }
+  const most = mostCallsInAWindow(limits);
+  if (most >= limits.rateLimit) {
+    warnings.push(
+      `SNAPTRADE_BACKGROUND_SHARE=${limits.backgroundShare}: background work alone may make ${most} calls in a window, of ` +
+        `the contract's ${limits.rateLimit} (SNAPTRADE_RATE_LIMIT_PER_MINUTE). It can be answered 429; expected less.`,
     );
   }
   if (limits.webhookMaxAgeMs > limits.retentionMs) {

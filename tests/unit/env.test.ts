@@ -1,37 +1,15 @@
 import { readFileSync } from "node:fs";
 import { parseEnv as parseDotenv } from "node:util";
 import { describe, expect, test } from "vitest";
-import { type Env, type EnvSource, parseEnv, SETTING_NAMES } from "@/lib/env";
+import { type EnvSource, parseEnv, SETTING_NAMES } from "@/lib/env";
+import { envOf, keyOf, REQUIRED } from "@/tests/unit/required-env";
 
 const HOUR = 3_600_000;
-const keyOf = (byte: number, bytes = 32) => Buffer.alloc(bytes, byte).toString("base64");
-
-const REQUIRED = {
-  APP_URL: "https://app.example.com",
-  CRON_SECRET: "marker-cron-secret",
-  SUPABASE_URL: "https://project.supabase.co",
-  SUPABASE_SECRET_KEY: "marker-supabase-key",
-  UPSTASH_REDIS_REST_URL: "https://redis.upstash.io",
-  UPSTASH_REDIS_REST_TOKEN: "marker-redis-token",
-  QSTASH_URL: "https://qstash-eu-central-1.upstash.io",
-  QSTASH_TOKEN: "marker-qstash-token",
-  QSTASH_CURRENT_SIGNING_KEY: "marker-current-key",
-  QSTASH_NEXT_SIGNING_KEY: "marker-next-key",
-  SNAPTRADE_CLIENT_ID: "CLIENT",
-  SNAPTRADE_CONSUMER_KEY: "marker-consumer-key",
-  SNAPTRADE_SECRETS_KEY: keyOf(7),
-};
 
 const faultsOf = (change: EnvSource): string[] => {
   const result = parseEnv({ ...REQUIRED, ...change });
   return result.kind === "bad" ? result.faults : [];
 };
-
-function envOf(change: EnvSource = {}): { env: Env; warnings: string[] } {
-  const result = parseEnv({ ...REQUIRED, ...change });
-  if (result.kind === "bad") throw new Error(result.faults.join("\n"));
-  return result;
-}
 
 test("the required variables alone start the service with every default", () => {
   const { env, warnings } = envOf();
@@ -121,6 +99,16 @@ test.each<[string, EnvSource, RegExp]>([
   ["a short cron secret", { CRON_SECRET: "1234567" }, /^CRON_SECRET has 7 characters; expected 8 or more/],
   ["a cron secret made of nothing (B83)", { CRON_SECRET: "undefined" }, /^CRON_SECRET has 9 characters/],
   ["a cron secret that no header can carry", { CRON_SECRET: "geheimnis-für-alle" }, /^CRON_SECRET has 18 characters/],
+  ...["SUPABASE_SECRET_KEY", "UPSTASH_REDIS_REST_TOKEN", "QSTASH_TOKEN", "VERCEL_AUTOMATION_BYPASS_SECRET"].flatMap(
+    (name) =>
+      ["line\nbreak", "line\rbreak", "a blank", "zero\u200bwidth", "für-alle"].map(
+        (inside): [string, EnvSource, RegExp] => [
+          `${name} with what no header takes, ${JSON.stringify(inside)}`,
+          { [name]: `marker-${inside}` },
+          new RegExp(`^${name} has \\d+ characters; expected .+ printable ASCII`),
+        ],
+      ),
+  ),
   ["no consumer key but commas", { SNAPTRADE_CONSUMER_KEY: " , " }, /^SNAPTRADE_CONSUMER_KEY has 3 characters/],
   [
     "a secrets key of 31 bytes",
@@ -253,26 +241,4 @@ test("outside production, keys carry the environment's name", () => {
   const production = envOf({ VERCEL_ENV: "production", VERCEL_PROJECT_PRODUCTION_URL: "app.example.com" });
   expect(production.env.redis.keyPrefix).toBe("");
   expect(production.env.qstash.flowControlKey).toBe("snaptrade-handlers");
-});
-
-test.each([
-  ["200", "100", "6000 provider calls a minute, 2400 %"],
-  ["50", "101", "1500 provider calls a minute, 600 %"],
-  ["1000", "1000", "30000 provider calls a minute"],
-])("parallelism %s and rate %s start with one warning line of what they mean", (parallelism, rate, meaning) => {
-  const { warnings } = envOf({ SNAPTRADE_QSTASH_PARALLELISM: parallelism, SNAPTRADE_QSTASH_RATE: rate });
-  expect(warnings).toHaveLength(1);
-  expect(warnings[0]).toContain(meaning);
-  expect(warnings[0]).not.toContain("\n");
-});
-
-test.each(["5", "50", "75", "100"])("parallelism and rate %s start without a word", (value) => {
-  expect(envOf({ SNAPTRADE_QSTASH_PARALLELISM: value, SNAPTRADE_QSTASH_RATE: value }).warnings).toEqual([]);
-});
-
-test("a maximum age above the retention warns, because a pruned event could be accepted again", () => {
-  expect(envOf({ SNAPTRADE_WEBHOOK_MAX_AGE: "31d" }).warnings).toEqual([
-    expect.stringMatching(/^SNAPTRADE_WEBHOOK_MAX_AGE/),
-  ]);
-  expect(envOf({ SNAPTRADE_WEBHOOK_MAX_AGE: "30d" }).warnings).toEqual([]);
 });
