@@ -1,5 +1,5 @@
 import { PostgrestClient } from "@supabase/postgrest-js";
-import type { z } from "zod";
+import { z } from "zod";
 import { createJsonFetch } from "@/lib/http/post-json";
 
 /**
@@ -18,6 +18,10 @@ export class StoreError extends Error {
   }
 }
 
+/** What stands before PostgREST answers as it likes: its JSON may be anything. */
+const nothing = { code: "", message: "" };
+const fault = z.object({ code: z.string().catch(""), message: z.string().catch("") }).catch(nothing);
+
 export type CallFunction = <T>(name: string, request: object, answer: z.ZodType<T>) => Promise<T>;
 
 /**
@@ -34,8 +38,11 @@ export function createFunctionCaller(options: { url: string; secretKey: string; 
     fetch: createJsonFetch(timeoutMs),
   });
   return async (name, request, answer) => {
-    const { data, error } = await client.rpc(name, { request }).retry(false);
-    if (error !== null) throw new StoreError(name, error.code, error.message.slice(0, 500), isAway(error.code));
+    const { data, error, status } = await client.rpc(name, { request }).retry(false);
+    if (error !== null || status >= 400) {
+      const { code, message } = fault.parse(error);
+      throw new StoreError(name, code, message.slice(0, 500), isAway(code));
+    }
     const parsed = answer.safeParse(data);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
@@ -49,6 +56,6 @@ export function createFunctionCaller(options: { url: string; secretKey: string; 
  * No code: no answer came. 08 connection, 53 resources, 57 cancelled or shutting down, 40 rolled back, 55P03 lock;
  * PGRST00x: PostgREST has no database.
  */
-function isAway(code: string | undefined): boolean {
-  return !code || /^(08|53|57|40|55P03|PGRST00)/.test(code);
+function isAway(code: string): boolean {
+  return code === "" || /^(08|53|57|40|55P03|PGRST00)/.test(code);
 }
