@@ -50,6 +50,7 @@ export type Counts = Record<string, number>;
 /** A delivery's place in the budget; `retried` is QStash's own retry number. */
 export type SlotId = { jobId: string; delivery: number; retried: number };
 
+/** What enters a key here has passed the one id grammar: no id can form another key, or a pattern. */
 export const keys = {
   webhook: (c: GuardContext, webhookId: string) => `${c.settings.keyPrefix}snaptrade:webhook:${webhookId}`,
   queued: (c: GuardContext, k: SyncKey) =>
@@ -63,7 +64,6 @@ export const keys = {
   slot: (s: SlotId) => `snaptrade:provider:slot:${s.jobId}:${s.delivery}:${s.retried}`,
 };
 
-/** One id grammar for everything that enters a key: no id can form another key, or a pattern. */
 const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000));
 const pending = (nonce: string) => `pending:${nonce}`;
 const pairs = (counts: Counts) => Object.entries(counts).flat();
@@ -156,8 +156,8 @@ export async function settleSnapTradeWebhook(
 }
 
 export type Admission =
-  /** `calls` may be made; `limit` is the limit in force; `reserved`: the slot was charged just now. */
-  | { kind: "go"; calls: number; limit: number; reserved: boolean }
+  /** `calls` may be made; `limit` is the limit in force; `reserved`: the slot was charged just now; `slotAt`: its time. */
+  | { kind: "go"; calls: number; limit: number; reserved: boolean; slotAt: number }
   | { kind: "held" }
   | {
       kind: "defer";
@@ -200,7 +200,7 @@ export async function claimSnapTradeAccountLock(
   );
   if (isAway(reply)) return AWAY;
   const [kind, a, b, d, e] = strings(reply);
-  if (kind === "go") return { kind, calls: Number(a), limit: Number(b), reserved: d === "1" };
+  if (kind === "go") return { kind, calls: Number(a), limit: Number(b), reserved: d === "1", slotAt: Number(e) };
   if (kind === "held") return { kind };
   const reason = b === "cooldown" || b === "hold" || b === "early" ? b : "budget";
   return { kind: "defer", waitMs: Number(a), reason, reserved: d === "1", notBeforeMs: Number(e) };
@@ -229,7 +229,7 @@ export async function releaseSnapTradeAccountLock(
     token: string;
     began: boolean;
     unused: SlotId | null;
-    unmadeCalls: number;
+    unmade: { calls: number; slotAt: number };
     publish: Publishable[];
     counts: Counts;
   },
@@ -251,7 +251,8 @@ export async function releaseSnapTradeAccountLock(
       end.token,
       job.jobId,
       end.began ? 1 : 0,
-      end.unmadeCalls,
+      end.unmade.calls,
+      end.unmade.slotAt,
       publish.length,
       ...publish.flatMap((p) => [p.calls, p.dueInMs]),
       ...pairs(end.counts),

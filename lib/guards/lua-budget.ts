@@ -16,7 +16,8 @@
  *
  * `spare` counts calls that runs held and did not make (a first answer of 403, fewer pages than last time). Slots that are
  * out cannot move up, so a single job that comes then takes them at once, if `pace` leaves room. They come on top of the
- * slots that are out, so no more are kept than `slack` is: at the usual share one at 200 a minute, a run of holdings at 280.
+ * slots that are out, so no more are kept than `slack` has beside `reach`, which is how far a slot may reach into one of
+ * later, two calls: at the usual share one at 280 a minute, a run of holdings at 360.
  *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
@@ -37,6 +38,7 @@ local perCall = window / (limit * share)
 -- The most calls of one slot: holdings with its account, or a few pages.
 local most = math.max(4, math.floor(limit * 0.0125))
 local slack = math.max(0, 0.05 * window / share - late - most * perCall)
+local reach = math.min(slack, 2 * perCall)
 local function text(n) return string.format('%.3f', n) end
 
 local pace = math.max(tonumber(stored[7] or '0'), now)
@@ -59,7 +61,7 @@ if stored[5] ~= rate then
 end
 local spare = tonumber(stored[8] or '0')
 local function keepSpare(calls)
-  spare = math.min(calls, math.floor(slack / perCall))
+  spare = math.min(calls, math.floor((slack - reach) / perCall + 1e-6))
   redis.call('HSET', BUDGET, 'spare', string.format('%d', spare))
 end
 
@@ -120,7 +122,6 @@ end
 -- for a single job that may begin now.
 local function nextFree(n, isNow)
   local calls = math.min(n, most)
-  local reach = math.max(0, slack - spare * perCall)
   local from = math.max(now, hold, cooldown)
   local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - reach))
   if isNow and base > now and from == now and spare >= calls and pace <= now + late / 2 then return now, calls, true end
@@ -174,7 +175,7 @@ local function giveBack(slot)
   local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
   redis.call('DEL', slot)
   if tonumber(after) == 0 then
-    keepSpare(spare + calls)
+    if at >= now - late then keepSpare(spare + calls) end
     return 1
   end
   if after == text(tat) then

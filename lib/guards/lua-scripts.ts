@@ -68,7 +68,7 @@ return waits
 /**
  * admit. KEYS budget, cooldown, metrics, account cooldown, lock, slot of this delivery, slot of the next one.
  * ARGV [5] token, [6] lease, [7] lockTtl, [8] calls, [9] replace a held lock ('1'), then the counts.
- * Returns {go, calls, limit, reserved here} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
+ * Returns {go, calls, limit, reserved here, its time} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
  * A held lock reserves nothing and is not the last word: Postgres decides.
  */
 export const LUA_ADMIT = `${LUA_BUDGET}${LUA_COUNT}
@@ -118,7 +118,7 @@ if not at or at < now - late then
 end
 spend(calls)
 redis.call('SET', KEYS[5], ARGV[5] .. ':' .. string.format('%.0f', now + tonumber(ARGV[6])), 'EX', ARGV[7])
-return {'go', tostring(calls), tostring(limit), reserved and '1' or '0'}
+return {'go', tostring(calls), tostring(limit), reserved and '1' or '0', string.format('%.0f', at)}
 `;
 
 /** From here on a new event makes the trailing job. KEYS queued. */
@@ -135,27 +135,28 @@ return calls
 
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
- * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] number of slots, then
- * (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, and it can do so once.
+ * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] the time of its slot,
+ * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, once, and none
+ * of a slot that is more than "late" ago: a window may hold what was cut so long before it, and no more.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
 local lock = redis.call('GET', KEYS[4])
 if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then
   redis.call('DEL', KEYS[4])
   local unmade = tonumber(ARGV[8])
-  if unmade > 0 then
+  if unmade > 0 and tonumber(ARGV[9]) >= now - late then
     spend(-unmade)
     keepSpare(spare + unmade)
   end
 end
 if ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
 if KEYS[6] ~= '' then giveBack(KEYS[6]) end
-local slots, waits = tonumber(ARGV[9]), {}
+local slots, waits = tonumber(ARGV[10]), {}
 for i = 1, slots do
-  local at = reserve(KEYS[6 + i], tonumber(ARGV[8 + 2 * i]), now + tonumber(ARGV[9 + 2 * i]))
+  local at = reserve(KEYS[6 + i], tonumber(ARGV[9 + 2 * i]), now + tonumber(ARGV[10 + 2 * i]))
   waits[i] = whole(at - now)
 end
-count(KEYS[3], 10 + 2 * slots)
+count(KEYS[3], 11 + 2 * slots)
 return waits
 `;
 

@@ -7,9 +7,6 @@ import type { Service } from "@/lib/service";
 import type { Counts, SlotId } from "@/lib/snaptrade-webhook-guards";
 import type { Begun } from "@/lib/store/answers";
 
-/** How late a slot may be used. What a longer run did not make is of another time than the calls that would take its place. */
-const SPARE_FOR_MS = 2_000;
-
 /** One delivery in progress: what it holds and what it has counted so far. */
 export type Run = {
   job: JobMessage;
@@ -17,8 +14,8 @@ export type Run = {
   token: string;
   startedAt: number;
   counts: Counts;
-  /** What it may still call: what is left at a quick end goes back to the budget. */
-  calls: { left: number };
+  /** What it may still call, of a slot of this time: what is left at a quick end goes back to the budget. */
+  calls: { left: number; slotAt: number };
 };
 
 export type Committed = { outcome: RunOutcome; publish: Publishable | null };
@@ -82,7 +79,7 @@ export async function endRun(service: Service, run: Run, result: RunResult): Pro
     token: run.token,
     began: result.began,
     unused: result.unused ?? null,
-    unmadeCalls: service.clock() - run.startedAt <= SPARE_FOR_MS ? Math.max(0, run.calls.left) : 0,
+    unmade: { calls: Math.max(0, run.calls.left), slotAt: run.calls.slotAt },
     publish,
     counts: {
       ...run.counts,

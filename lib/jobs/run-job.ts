@@ -21,13 +21,14 @@ export type Delivery = { job: JobMessage; retried: number; messageId: string | n
 const CALLS_WITHOUT_A_SLOT = { holdings: 3, transactions: 1 };
 
 /**
- * One delivery of a job: admit, begin, unqueue, read, commit, finally (design: a run). Redis says when a run may begin to
- * read, Postgres whether it may; without a positive answer of both nothing is read. Never sleeps: what cannot go on now is
- * put back with a delay.
+ * One delivery of a job: admit, begin, unqueue, read, commit, finally (ARCHITECTURE.md, A run). Redis says when a run may
+ * begin to read, Postgres whether it may; without a positive answer of both nothing is read. Never sleeps: what cannot go on
+ * now is put back with a delay.
  */
 export async function runJob(service: Service, delivery: Delivery): Promise<RunOutcome> {
   const { job, retried } = delivery;
-  const run: Run = { job, token: service.newId(), startedAt: service.clock(), counts: {}, calls: { left: 0 } };
+  const calls = { left: 0, slotAt: 0 };
+  const run: Run = { job, token: service.newId(), startedAt: service.clock(), counts: {}, calls };
   const signal = service.deadline(RUN_DEADLINE_MS);
   const admit = (replace: boolean) =>
     service.guards.claimAccountLock({
@@ -86,7 +87,7 @@ export async function runJob(service: Service, delivery: Delivery): Promise<RunO
   if (!(await service.guards.clearAccountQueued(job))) return giveBack(service, run, begun);
   await service.reach("run:unqueued");
   const watch = watchLimits(service, job.accountId, admitted.limit);
-  run.calls.left = admitted.calls;
+  run.calls = { left: admitted.calls, slotAt: admitted.slotAt };
   const outcome = await readAndCommit(service, run, begun, watch, signal);
   // What was cut for the lower limit has lost its slots, and its messages would come at the lower limit's pace.
   if (watch.rose()) await publishOverdue(service, () => service.clock() - run.startedAt < RUN_DEADLINE_MS);

@@ -14,7 +14,7 @@ import { jsonObjectText } from "@/tests/unit/webhook/arbitrary-json";
 /** Ports that know no job: a message that reaches them is overtaken, its sweep replaced. */
 const { service, calls, lines, reset } = countingService({
   guards: {
-    claimAccountLock: async () => ({ kind: "go", calls: 3, limit: 250, reserved: false }),
+    claimAccountLock: async () => ({ kind: "go", calls: 3, limit: 250, reserved: false, slotAt: 0 }),
     releaseAccountLock: async () => [],
     findSlots: async () => [],
   },

@@ -19,6 +19,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   const perCall = window / (limit * share);
   const most = Math.max(4, Math.floor(limit * 0.0125));
   const slack = Math.max(0, (0.05 * window) / share - late - most * perCall);
+  const reach = Math.min(slack, 2 * perCall);
   let pace = Math.max(Number(stored.get("pace") ?? 0), now);
   const hold = Number(stored.get("hold") ?? 0);
   const cooldown = Number(redis.get(cooldownKey) ?? 0);
@@ -42,7 +43,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   let spare = Number(stored.get("spare") ?? 0);
 
   function keepSpare(calls: number): void {
-    spare = Math.min(calls, Math.floor(slack / perCall));
+    spare = Math.min(calls, Math.floor((slack - reach) / perCall + 1e-6));
     stored.set("spare", String(spare));
   }
   function move(to: number): void {
@@ -77,7 +78,6 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   function nextFree(n: number, isNow: boolean): { base: number; calls: number; isSpare: boolean } {
     const calls = Math.min(n, most);
     const from = Math.max(now, hold, cooldown);
-    const reach = Math.max(0, slack - spare * perCall);
     const base = gap(Math.max(tat, from), Math.max(perCall, calls * perCall - reach)).at;
     return isNow && base > now && from === now && spare >= calls && pace <= now + late / 2
       ? { base: now, calls, isSpare: true }
@@ -129,7 +129,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     const [, , , before = "", after = ""] = had.value.split(":");
     redis.delete(slot);
     if (Number(after) === 0) {
-      keepSpare(spare + had.calls);
+      if (had.at >= now - late) keepSpare(spare + had.calls);
       return;
     }
     if (after === tat.toFixed(3)) {
@@ -156,7 +156,8 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     cooldown,
     spend,
     take,
-    giveBackCalls(calls: number): void {
+    giveBackCalls(calls: number, slotAt: number): void {
+      if (calls === 0 || slotAt < now - late) return;
       spend(-calls);
       keepSpare(spare + calls);
     },

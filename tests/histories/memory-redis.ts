@@ -145,12 +145,12 @@ const SCRIPTS = new Map<string, Script>([
       const [, , metrics = "", lock = "", queued = "", unused = "", ...slots] = keys;
       if (redis.get(lock)?.replace(/:\d+$/, "") === args[4]) {
         redis.delete(lock);
-        if (Number(args[7]) > 0) budget.giveBackCalls(Number(args[7]));
+        budget.giveBackCalls(Number(args[7]), Number(args[8]));
       }
       if (args[6] === "1" && redis.get(queued) === args[5]) redis.delete(queued);
       if (unused !== "") budget.giveBack(unused);
-      const waits = reserveAll(budget, slots, args, 9);
-      count(redis, metrics, args, 9 + 2 * slots.length);
+      const waits = reserveAll(budget, slots, args, 10);
+      count(redis, metrics, args, 10 + 2 * slots.length);
       return waits;
     },
   ],
@@ -233,7 +233,7 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
     redis.set(next, found.value, found.at - now + 3_600_000);
     return defer(found.at, "early", false, now);
   }
-  let go = { calls: found?.calls ?? 0, reserved: false };
+  let go = { at: found?.at ?? 0, calls: found?.calls ?? 0, reserved: false };
   if (found === null || found.at < now - budget.late) {
     if (budget.nextFree(Number(calls), true).base <= now) {
       go = budget.reserve(slot, Number(calls), 0);
@@ -243,7 +243,7 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
   }
   budget.spend(go.calls);
   redis.set(lock, `${token}:${(now + Number(lease)).toFixed(0)}`, seconds(lockTtl));
-  return ["go", String(go.calls), String(budget.limit), go.reserved ? "1" : "0"];
+  return ["go", String(go.calls), String(budget.limit), go.reserved ? "1" : "0", go.at.toFixed(0)];
 }
 
 function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {

@@ -89,8 +89,13 @@ export class BudgetDriver {
     return guards.claimAccountLock({ job, retried, token, calls: given.calls, replace: false, counts: {} });
   }
   /** The end of a run that held calls and did not make them. */
-  async release(given: Publishable, unmadeCalls: number, token = tokenOf(given, given.delivery, 0)): Promise<void> {
-    const end = { job: given, token, began: true, unused: null, unmadeCalls, publish: [], counts: {} };
+  async release(
+    given: Publishable,
+    calls: number,
+    slotAt: number,
+    token = tokenOf(given, given.delivery, 0),
+  ): Promise<void> {
+    const end = { job: given, token, began: true, unused: null, unmade: { calls, slotAt }, publish: [], counts: {} };
     positive(await this.guards.releaseAccountLock(end));
   }
 }

@@ -11,7 +11,7 @@ import { APP_URL, CONSUMER_KEY, CRON_SECRET, countingService, SIGNING_KEYS } fro
 
 const { service, calls, reset } = countingService({
   guards: {
-    claimAccountLock: async () => ({ kind: "go", calls: 3, limit: 250, reserved: false }),
+    claimAccountLock: async () => ({ kind: "go", calls: 3, limit: 250, reserved: false, slotAt: 0 }),
     findSlots: async () => [],
     releaseAccountLock: async () => [],
   },
