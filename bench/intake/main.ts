@@ -54,7 +54,8 @@ async function benchIntake({ quick, json, strict, profile, part }: Options, clos
   if (load > 1)
     say(`Others work on this machine (load ${load.toFixed(1)}): the ratios are a hint, the figures are not.`);
   await buildWithRoutes(closers);
-  const stack = await startIntakeStack(Math.max(sizes.throughput.events, 2_000), closers);
+  const eventsOfARound = sizes.throughput.turns * sizes.throughput.events;
+  const stack = await startIntakeStack(Math.max(eventsOfARound, 2_000), closers);
 
   const start = async (nodeOptions: string[] = []): Promise<App> => {
     const port = await getPort({ host: "127.0.0.1" });
@@ -63,7 +64,7 @@ async function benchIntake({ quick, json, strict, profile, part }: Options, clos
     return app;
   };
   if (profile !== undefined) {
-    process.stdout.write(`${await profileKinds(profile, stack, start, sizes.throughput.events, IN_FLIGHT)}\n`);
+    process.stdout.write(`${await profileKinds(profile, stack, start, eventsOfARound, IN_FLIGHT)}\n`);
     return 0;
   }
 

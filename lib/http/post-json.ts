@@ -5,8 +5,8 @@ export type JsonReply = { status: number; text: string };
 
 /**
  * One POST over a kept-alive connection, once, whole, within `timeoutMs`. Why not `fetch`: Next wraps the global one in
- * tracing and caching, and its streams cost more than what is sent through them; an event makes three of these calls
- * (measured: the three clients on `fetch` took more than half of the processor time of an intake).
+ * tracing and caching, and its streams cost more than what is sent through them; an accepted event makes three of
+ * these calls (measured with all clients on `fetch`: they took more than half of the processor time of an intake).
  * @throws on a network fault or when the time is up; every HTTP status is a reply.
  */
 export async function postJson(

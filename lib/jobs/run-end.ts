@@ -21,7 +21,7 @@ export type DeferReason = "cooldown" | "budget" | "busy" | "deadline";
 const BUSY_MS = 30_000;
 
 /**
- * What a failed answer means for the job (design: the provider's table, in one place). `part` names what was read.
+ * What a failed answer means for the job (ARCHITECTURE.md, A run). `part` names what was read.
  * 501 is the caller's: only orders may be unsupported.
  */
 export function endOf(failure: Failure, part: string, parts: Parts): ReadEnd {

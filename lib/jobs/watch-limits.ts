@@ -3,7 +3,7 @@ import type { Answer } from "@/lib/provider/provider";
 import type { Service } from "@/lib/service";
 import type { Counts } from "@/lib/snaptrade-webhook-guards";
 
-/** How much of the limit must stay free for others; below it the budget holds. The same 5 % that the burst may use. */
+/** How much of the limit must stay free for others, below it the budget holds: the 5 % between share and ceiling. */
 const RESERVE = 0.05;
 
 /**

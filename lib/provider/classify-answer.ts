@@ -8,7 +8,7 @@ import { type CooldownBounds, retryAfter } from "@/lib/provider/retry-after";
 export type WireAnswer = { status: number; header: (name: string) => string | undefined; body: string };
 
 /**
- * The one table of what an HTTP status of SnapTrade means (design: "A run", the provider). `null`: 200, go on and read
+ * The one table of what an HTTP status of SnapTrade means (ARCHITECTURE.md, A run). `null`: 200, go on and read
  * the body. The body only refines a status and may be cut, HTML or empty.
  */
 export function classifyAnswer(answer: WireAnswer, cooldown: CooldownBounds, clock: Clock): Failure | null {

@@ -1,6 +1,6 @@
 /**
  * The port to SnapTrade: every answer is a value of a closed union, and every answer tells what it said about limits.
- * No retry, no sleep, no throw for anything that a provider can do (design: "The provider", one table in one place).
+ * No retry, no sleep, no throw for anything that a provider can do; what an answer means is told in one place.
  */
 
 /** Numbers stay the text that the wire carried: what the wire said is what is stored. `null` where it said nothing. */

@@ -7,7 +7,7 @@ import type { EventEffect } from "@/lib/webhook/event-effects";
 /** What a run has read so far; absent parts write nothing. */
 export type Parts = {
   account?: AccountDetail;
-  /** The next run reads the account too: positions came empty, and its flags tell whether that is true. */
+  /** The next run reads the account too: balances or positions came empty, and its flags tell whether that is true. */
   rereadAccount?: boolean;
   holdings?: { balances?: Balance[]; positions?: Positions; orders?: Order[]; ordersUnsupported?: boolean };
 };

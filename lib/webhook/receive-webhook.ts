@@ -21,7 +21,7 @@ export type AfterResponse = (task: () => Promise<void>) => void;
 const SOON_MS = 60_000;
 
 /**
- * Intake: one webhook, made durable and answered (design: intake, steps 1 to 7). An authentic event gets 200, except
+ * Intake: one webhook, made durable and answered (ARCHITECTURE.md, An event). An authentic event gets 200, except
  * when it could not be made durable: then our claims go and SnapTrade's retry is asked for by 503. Before the signature
  * is verified nothing of the body is logged and nothing else is called (I9).
  */

@@ -70,7 +70,7 @@ comment on column public.snaptrade_accounts.holdings_retry_at is
 comment on column public.snaptrade_accounts.transactions_watermark is
   'UTC day on which the last complete transactions run began; the next run reads from seven days before it.';
 comment on column public.snaptrade_accounts.transactions_cursor is
-  'Where an unfinished transactions run goes on: {start_date, end_date, oldest_date, offset, pages}.';
+  'Where an unfinished transactions run goes on: {startDate, endDate, oldestDate, offset, pages}.';
 comment on column public.snaptrade_accounts.failed_parts is
   'Parts that the newest event reported as failed upstream; they never replace stored data (I7).';
 comment on column public.snaptrade_accounts.detail_read_at is 'Null for a bare row made from an event: the first run reads the account.';

@@ -51,7 +51,7 @@ end $$;
 
 -- Bulk work (sweep, reconcile, manual): the same acceptance for many keys, each in a block of its own, so that one bad
 -- account does not stop a page. The keys are locked in sorted order.
---   {reason, spacingMs, items: [{jobId, workType, accountId}]} -> {publish: [...], notNew: [jobId], failed: [{accountId, error}]}
+--   {reason, spacingMs, items: [{jobId, workType, accountId}]} -> {publish: [...], notNew: [jobId], failed: [{jobId, accountId, error}]}
 create function public.snaptrade_accept_jobs(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare

@@ -2,8 +2,8 @@
 -- a Redis lock may be lost or late, this row may not.
 
 -- begin: {jobId, workType, accountId, delivery, messageId, leaseMs, maxAttempts}
--- -> {outcome: 'begun', fence, tookOver, userId, secretCiphertext, readsAccount, calls, storedBalances, storedPositions, failedParts,
---     watermark, cursor, pages}
+-- -> {outcome: 'begun', fence, attempts, tookOver, userId, secretCiphertext, readsAccount, calls, storedBalances,
+--     storedPositions, failedParts, watermark, cursor, today}
 --  | {outcome: 'overtaken' | 'already_active' | 'gone' | 'unknown'}
 --  | {outcome: 'dead', publish}: the ended lease was the last attempt
 create function public.snaptrade_begin_job(request jsonb) returns jsonb
