@@ -156,7 +156,7 @@ export async function settleSnapTradeWebhook(
 }
 
 export type Admission =
-  /** `calls` may be made; `limit` is the limit in force; `reserved`: the slot was charged just now; `slotAt`: its time. */
+  /** `calls` may be made; `limit` is the limit in force; `reserved`: the slot was charged just now; `slotAt`: of its calls. */
   | { kind: "go"; calls: number; limit: number; reserved: boolean; slotAt: number }
   | { kind: "held" }
   | {

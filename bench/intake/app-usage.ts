@@ -18,7 +18,7 @@ export const COLLECTS_ON_SIGNAL = [
 export type IdleMemory = {
   /** As the load left it: with the garbage that V8 had no reason to collect yet. */
   leftMb: number;
-  /** After a full collection: what the process holds. What grows here with the events is a leak. */
+  /** After a full collection: what the process holds. What grows here with the events is kept for good. */
   heldMb: number;
 };
 

@@ -36,9 +36,8 @@ export function targetsOf({ throughput, latency, memory }: Figures): Target[] {
   }
   const [early, late] = memory ?? [];
   if (early !== undefined && late !== undefined) {
-    const name = `memory after ${late.events} events / after ${early.events}`;
-    targets.push(target(`${name}, held`, late.heldMb / early.heldMb, { atMost: MEMORY_AT_MOST }));
-    targets.push(target(`${name}, with garbage`, late.leftMb / early.leftMb, { atMost: MEMORY_AT_MOST }));
+    const name = `memory held after ${late.events} events / after ${early.events}`;
+    targets.push(target(name, late.heldMb / early.heldMb, { atMost: MEMORY_AT_MOST }));
   }
   return targets;
 }

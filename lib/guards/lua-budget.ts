@@ -14,10 +14,9 @@
  * `pace` is a second pointer, of the calls of runs that were really admitted. It tells what a slot that is too late may
  * still use, and where to begin when the limit changes.
  *
- * `spare` counts calls that runs held and did not make (a first answer of 403, fewer pages than last time). Slots that are
- * out cannot move up, so a single job that comes then takes them at once, if `pace` leaves room. They come on top of the
- * slots that are out, so no more are kept than `slack` has beside `reach`, which is how far a slot may reach into one of
- * later, two calls: at the usual share one at 280 a minute, a run of holdings at 360.
+ * `spare` holds calls that runs did not make (a first answer of 403, fewer pages than last time), each under the time of
+ * its slot. Slots that are out cannot move up, so a single job that comes then takes such calls at once. Whoever makes
+ * them, they are calls of that slot, and count as long as it would: a window holds no more than without them.
  *
  * ARGV[1] now ('' = Redis's own clock), [2] configured limit, [3] share, [4] window. KEYS[1] budget, [2] client cooldown.
  */
@@ -38,10 +37,10 @@ local perCall = window / (limit * share)
 -- The most calls of one slot: holdings with its account, or a few pages.
 local most = math.max(4, math.floor(limit * 0.0125))
 local slack = math.max(0, 0.05 * window / share - late - most * perCall)
-local reach = math.min(slack, 2 * perCall)
 local function text(n) return string.format('%.3f', n) end
 
 local pace = math.max(tonumber(stored[7] or '0'), now)
+-- For calls that are admitted now, but not for spare ones: the run that left them has spent them.
 local function spend(calls)
   pace = pace + calls * perCall
   redis.call('HSET', BUDGET, 'pace', text(pace))
@@ -59,10 +58,40 @@ if stored[5] ~= rate then
   end
   redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
 end
-local spare = tonumber(stored[8] or '0')
-local function keepSpare(calls)
-  spare = math.min(calls, math.floor((slack - reach) / perCall + 1e-6))
-  redis.call('HSET', BUDGET, 'spare', string.format('%d', spare))
+
+-- {time of the slot, calls}, the newest last.
+local spare, spares = {}, 0
+for at, calls in string.gmatch(stored[8] or '', '(%d+)-(%d+)') do
+  if tonumber(at) >= now - late then
+    spare[#spare + 1] = {tonumber(at), tonumber(calls)}
+    spares = spares + tonumber(calls)
+  end
+end
+local function keepSpare()
+  local texts = {}
+  for i, one in ipairs(spare) do texts[i] = string.format('%.0f-%d', one[1], one[2]) end
+  redis.call('HSET', BUDGET, 'spare', table.concat(texts, ' '))
+end
+local function addSpare(at, calls)
+  if at < now - late then return end
+  local i = #spare
+  while i > 0 and spare[i][1] > at do i = i - 1 end
+  table.insert(spare, i + 1, {at, calls})
+  spares = spares + calls
+  keepSpare()
+end
+-- The newest, which count for the longest. Answers the time of the oldest among them.
+local function takeSpare(calls)
+  spares = spares - calls
+  local at
+  while calls > 0 do
+    local newest = spare[#spare]
+    local used = math.min(calls, newest[2])
+    at, calls, newest[2] = newest[1], calls - used, newest[2] - used
+    if newest[2] == 0 then table.remove(spare) end
+  end
+  keepSpare()
+  return at
 end
 
 -- Slots of later, as blocks {from, to} in order. Those that the pointer has passed stay until their time: a reservation
@@ -123,20 +152,17 @@ end
 local function nextFree(n, isNow)
   local calls = math.min(n, most)
   local from = math.max(now, hold, cooldown)
-  local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - reach))
-  if isNow and base > now and from == now and spare >= calls and pace <= now + late / 2 then return now, calls, true end
+  local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - slack))
+  if isNow and base > now and from == now and spares >= calls then return now, calls, true end
   return base, calls, false
 end
 
--- Takes what nextFree has found, and answers where the pointer is then; 0: it stays.
+-- Takes what nextFree has found. Answers the time of the slot, and where the pointer is then; 0: it stays.
 local function take(base, calls, isSpare)
-  if isSpare then
-    keepSpare(spare - calls)
-    return 0
-  end
+  if isSpare then return takeSpare(calls), 0 end
   local after = ends(base, calls * perCall)
   move(after)
-  return after
+  return math.max(base, now), after
 end
 
 -- A slot at the whole second after its due time, or behind the slots that stand there.
@@ -164,20 +190,23 @@ local function reserve(slot, n, notBefore, isBulk)
   if notBefore > now + window then return notBefore, 0, false end
   if notBefore > math.max(base, now) then return reserveAhead(slot, calls, notBefore) end
   local before = tat
-  keep(slot, math.max(base, now), calls, before, take(base, calls, isSpare))
-  return math.max(base, now), calls, true
+  local at, after = take(base, calls, isSpare)
+  keep(slot, at, calls, before, after)
+  return at, calls, true
 end
+
+local function isSpareSlot(value) return string.match(value, ':0%.000$') end
 
 -- Gives a reservation back if nothing was reserved after it.
 local function giveBack(slot)
   local at, calls, value = find(slot)
   if not at then return 0 end
-  local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
   redis.call('DEL', slot)
-  if tonumber(after) == 0 then
-    if at >= now - late then keepSpare(spare + calls) end
+  if isSpareSlot(value) then
+    addSpare(at, calls)
     return 1
   end
+  local before, after = string.match(value, ':([%d%.]+):([%d%.]+)$')
   if after == text(tat) then
     move(tonumber(before))
     return 1

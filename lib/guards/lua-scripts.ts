@@ -68,7 +68,7 @@ return waits
 /**
  * admit. KEYS budget, cooldown, metrics, account cooldown, lock, slot of this delivery, slot of the next one.
  * ARGV [5] token, [6] lease, [7] lockTtl, [8] calls, [9] replace a held lock ('1'), then the counts.
- * Returns {go, calls, limit, reserved here, its time} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
+ * Returns {go, calls, limit, reserved here, the time of its calls' slot} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
  * A held lock reserves nothing and is not the last word: Postgres decides.
  */
 export const LUA_ADMIT = `${LUA_BUDGET}${LUA_COUNT}
@@ -116,7 +116,8 @@ if not at or at < now - late then
   -- Else its own slot, too late to count by itself: others have left their calls unused, and so the budget is not lost
   -- where every delivery comes late.
 end
-spend(calls)
+local _, _, own = find(KEYS[6])
+if at < now - late or not isSpareSlot(own) then spend(calls) end
 redis.call('SET', KEYS[5], ARGV[5] .. ':' .. string.format('%.0f', now + tonumber(ARGV[6])), 'EX', ARGV[7])
 return {'go', tostring(calls), tostring(limit), reserved and '1' or '0', string.format('%.0f', at)}
 `;
@@ -129,25 +130,21 @@ export const LUA_RESERVE_NOW = `${LUA_BUDGET}
 local base, calls, isSpare = nextFree(tonumber(ARGV[5]), true)
 if base > now then return 0 end
 take(base, calls, isSpare)
-spend(calls)
+if not isSpare then spend(calls) end
 return calls
 `;
 
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
  * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] the time of its slot,
- * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, once, and none
- * of a slot that is more than "late" ago: a window may hold what was cut so long before it, and no more.
+ * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, and once.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
 local lock = redis.call('GET', KEYS[4])
 if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then
   redis.call('DEL', KEYS[4])
   local unmade = tonumber(ARGV[8])
-  if unmade > 0 and tonumber(ARGV[9]) >= now - late then
-    spend(-unmade)
-    keepSpare(spare + unmade)
-  end
+  if unmade > 0 then addSpare(tonumber(ARGV[9]), unmade) end
 end
 if ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
 if KEYS[6] ~= '' then giveBack(KEYS[6]) end

@@ -18,9 +18,11 @@ export class StoreError extends Error {
   }
 }
 
-/** What stands before PostgREST answers as it likes: its JSON may be anything. */
-const nothing = { code: "", message: "" };
-const fault = z.object({ code: z.string().catch(""), message: z.string().catch("") }).catch(nothing);
+/** PostgREST's own faults have Postgres's code or its own; what stands before it may answer any JSON. */
+const faultCode = z.string().regex(/^([0-9A-Z]{5}|PGRST\w{3})$/);
+const fault = z
+  .object({ code: faultCode.catch(""), message: z.string().catch("") })
+  .catch({ code: "", message: "no JSON of PostgREST" });
 
 export type CallFunction = <T>(name: string, request: object, answer: z.ZodType<T>) => Promise<T>;
 

@@ -2,7 +2,8 @@
 -- keeps writers out for as long as it reads the jobs, about a second for a million of them. Where that is too long, build
 -- both under these names with "create index concurrently" before: this file then finds them there.
 
--- An index that a failed concurrent build left behind is not valid, yet "if not exists" would take it for ours.
+-- An index that a failed concurrent build left behind is not valid, yet "if not exists" would take it for ours. Where there
+-- is one, readers wait too until both are built: better drop it, concurrently, before.
 do $$
 declare
   v_index regclass;

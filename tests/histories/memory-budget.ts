@@ -19,7 +19,6 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   const perCall = window / (limit * share);
   const most = Math.max(4, Math.floor(limit * 0.0125));
   const slack = Math.max(0, (0.05 * window) / share - late - most * perCall);
-  const reach = Math.min(slack, 2 * perCall);
   let pace = Math.max(Number(stored.get("pace") ?? 0), now);
   const hold = Number(stored.get("hold") ?? 0);
   const cooldown = Number(redis.get(cooldownKey) ?? 0);
@@ -40,11 +39,29 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   const blocks = (stored.get("ahead") ?? "").split(" ").filter(Boolean).map(readBlock);
   const ahead = blocks.filter(({ to }) => to > now);
 
-  let spare = Number(stored.get("spare") ?? 0);
+  const spare = [...(stored.get("spare") ?? "").matchAll(/(\d+)-(\d+)/g)]
+    .map(([, at, calls]) => ({ at: Number(at), calls: Number(calls) }))
+    .filter(({ at }) => at >= now - late);
 
-  function keepSpare(calls: number): void {
-    spare = Math.min(calls, Math.floor((slack - reach) / perCall + 1e-6));
-    stored.set("spare", String(spare));
+  function keepSpare(): void {
+    stored.set("spare", spare.map(({ at, calls }) => `${at.toFixed(0)}-${calls}`).join(" "));
+  }
+  function addSpare(at: number, calls: number): void {
+    if (at < now - late) return;
+    spare.splice(spare.findLastIndex((one) => one.at <= at) + 1, 0, { at, calls });
+    keepSpare();
+  }
+  function takeSpare(calls: number): number {
+    let [at, left] = [now, calls];
+    for (let newest = spare.at(-1); left > 0 && newest !== undefined; newest = spare.at(-1)) {
+      const used = Math.min(left, newest.calls);
+      at = newest.at;
+      left -= used;
+      newest.calls -= used;
+      if (newest.calls === 0) spare.pop();
+    }
+    keepSpare();
+    return at;
   }
   function move(to: number): void {
     tat = to;
@@ -78,19 +95,17 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
   function nextFree(n: number, isNow: boolean): { base: number; calls: number; isSpare: boolean } {
     const calls = Math.min(n, most);
     const from = Math.max(now, hold, cooldown);
-    const base = gap(Math.max(tat, from), Math.max(perCall, calls * perCall - reach)).at;
-    return isNow && base > now && from === now && spare >= calls && pace <= now + late / 2
+    const base = gap(Math.max(tat, from), Math.max(perCall, calls * perCall - slack)).at;
+    const spares = spare.reduce((sum, one) => sum + one.calls, 0);
+    return isNow && base > now && from === now && spares >= calls
       ? { base: now, calls, isSpare: true }
       : { base, calls, isSpare: false };
   }
-  function take({ base, calls, isSpare }: ReturnType<typeof nextFree>): number {
-    if (isSpare) {
-      keepSpare(spare - calls);
-      return 0;
-    }
+  function take({ base, calls, isSpare }: ReturnType<typeof nextFree>): { at: number; after: number } {
+    if (isSpare) return { at: takeSpare(calls), after: 0 };
     const after = ends(base, calls * perCall);
     move(after);
-    return after;
+    return { at: Math.max(base, now), after };
   }
   function keep(slot: string, at: number, calls: number, before: number, after: number): void {
     const value = `${at.toFixed(0)}:${calls}:${gen}:${before.toFixed(3)}:${after.toFixed(3)}`;
@@ -116,11 +131,11 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     if (had !== null && had.at >= now - late) return { at: had.at, calls: had.calls, reserved: false };
     const free = nextFree(n, notBefore <= now && !isBulk);
     const { base, calls } = free;
-    const at = Math.max(base, now);
     if (notBefore > now + window) return { at: notBefore, calls: 0, reserved: false };
-    if (notBefore > at) return { at: reserveAhead(slot, calls, notBefore), calls, reserved: true };
+    if (notBefore > Math.max(base, now)) return { at: reserveAhead(slot, calls, notBefore), calls, reserved: true };
     const before = tat;
-    keep(slot, at, calls, before, take(free));
+    const { at, after } = take(free);
+    keep(slot, at, calls, before, after);
     return { at, calls, reserved: true };
   }
   function giveBack(slot: string): void {
@@ -129,7 +144,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     const [, , , before = "", after = ""] = had.value.split(":");
     redis.delete(slot);
     if (Number(after) === 0) {
-      if (had.at >= now - late) keepSpare(spare + had.calls);
+      addSpare(had.at, had.calls);
       return;
     }
     if (after === tat.toFixed(3)) {
@@ -156,11 +171,7 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     cooldown,
     spend,
     take,
-    giveBackCalls(calls: number, slotAt: number): void {
-      if (calls === 0 || slotAt < now - late) return;
-      spend(-calls);
-      keepSpare(spare + calls);
-    },
+    addSpare,
     pace: () => pace,
     find,
     nextFree,

@@ -134,7 +134,7 @@ const SCRIPTS = new Map<string, Script>([
       const free = budget.nextFree(Number(args[4]), true);
       if (free.base > budget.now) return 0;
       budget.take(free);
-      budget.spend(free.calls);
+      if (!free.isSpare) budget.spend(free.calls);
       return free.calls;
     },
   ],
@@ -145,7 +145,7 @@ const SCRIPTS = new Map<string, Script>([
       const [, , metrics = "", lock = "", queued = "", unused = "", ...slots] = keys;
       if (redis.get(lock)?.replace(/:\d+$/, "") === args[4]) {
         redis.delete(lock);
-        budget.giveBackCalls(Number(args[7]), Number(args[8]));
+        if (Number(args[7]) > 0) budget.addSpare(Number(args[8]), Number(args[7]));
       }
       if (args[6] === "1" && redis.get(queued) === args[5]) redis.delete(queued);
       if (unused !== "") budget.giveBack(unused);
@@ -241,7 +241,8 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
       return putOff(0, "budget");
     }
   }
-  budget.spend(go.calls);
+  const after = Number(redis.get(slot)?.split(":").at(-1));
+  if (after > 0 || go.at < now - budget.late) budget.spend(go.calls);
   redis.set(lock, `${token}:${(now + Number(lease)).toFixed(0)}`, seconds(lockTtl));
   return ["go", String(go.calls), String(budget.limit), go.reserved ? "1" : "0", go.at.toFixed(0)];
 }

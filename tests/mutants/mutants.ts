@@ -138,8 +138,8 @@ export const MUTANTS: Mutant[] = [
     edits: [
       {
         file: BUDGET,
-        right: "  keep(slot, math.max(base, now), calls, tat, after)\n  move(after)\n",
-        wrong: "  keep(slot, math.max(base, now), calls, tat, after)\n",
+        right: "  move(after)\n  return math.max(base, now), after\n",
+        wrong: "  return math.max(base, now), after\n",
       },
     ],
     tests: [BUDGET_TEST, DIFFERENTIAL],
@@ -156,11 +156,27 @@ export const MUTANTS: Mutant[] = [
     edits: [
       {
         file: BUDGET,
-        right: "  return gap(base, math.max(perCall, calls * perCall - slack)), calls\n",
-        wrong: "  return base, calls\n",
+        right: "  local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - slack))\n",
+        wrong: "  local base = math.max(tat, from)\n",
       },
     ],
     tests: [BUDGET_TEST, DIFFERENTIAL],
+  },
+  {
+    name: "calls that come back for longer than their slot counts",
+    edits: [{ file: BUDGET, right: "  if at < now - late then return end\n", wrong: "" }],
+    tests: ["tests/integration/service/budget-spare.test.ts"],
+  },
+  {
+    name: "a spare slot that counts anew",
+    edits: [
+      {
+        file: BUDGET,
+        right: "  if isSpare then return takeSpare(calls), 0 end\n",
+        wrong: "  if isSpare then takeSpare(calls) return now, 0 end\n",
+      },
+    ],
+    tests: ["tests/integration/service/budget-spare.test.ts", DIFFERENTIAL],
   },
   {
     name: "an event in the middle of a long reading forgotten",

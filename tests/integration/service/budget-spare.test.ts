@@ -11,7 +11,7 @@ import {
   WINDOW,
 } from "@/tests/integration/service/drive-budget";
 
-/** Where the 5 % has room for a job: three calls. */
+/** A call each 200 ms. */
 const LIMIT = 400;
 const CEILING = LIMIT * (SHARE + 0.05);
 /** What 100 jobs of three calls take. */
@@ -93,6 +93,21 @@ describe("I5: calls that a run held and did not make are not lost", () => {
     expect(await budget.reserve([budget.job()])).toEqual([wait]);
   });
 
+  test("whoever takes them holds calls of the slot that they came from, and leaves such", async () => {
+    const begin = budget.now;
+    await backlog(3);
+    budget.now += 1_500;
+    const [next = budget.job()] = budget.jobs(1);
+    expect(await budget.reserve([next])).toEqual([0]);
+    const slotAt = await begun(next);
+    expect(slotAt).toBe(begin);
+    await budget.release(next, 3, slotAt);
+    budget.now = begin + 2_000;
+    expect(await budget.guards.reserveCallsNow(1)).toBe(1);
+    budget.now += 1;
+    expect(await budget.guards.reserveCallsNow(1)).toBe(0);
+  });
+
   test("a slot of spare calls that is not used gives them back", async () => {
     await backlog(3);
     const taken = budget.job();
@@ -101,14 +116,14 @@ describe("I5: calls that a run held and did not make are not lost", () => {
     expect(await budget.reserve(budget.jobs(2))).toEqual([0, TAIL]);
   });
 
-  test("no more are kept than the 5 % has room for", async () => {
+  test("what came back of slots of the last two seconds is there, and no more", async () => {
     const jobs = await backlog(3);
     for (const job of jobs.slice(1, 20)) {
       budget.now += 600;
       await budget.release(job, 3, await begun(job));
     }
-    const waits = await budget.reserve(budget.jobs(10, 1));
-    expect(waits.filter((wait) => wait === 0)).toHaveLength(3);
+    const waits = await budget.reserve(budget.jobs(20, 1));
+    expect(waits.filter((wait) => wait === 0)).toHaveLength(4 * 3);
   });
 
   test("they are not handed out inside a hold", async () => {
@@ -122,20 +137,22 @@ describe("I5: calls that a run held and did not make are not lost", () => {
     if (by === "by an answer") await budget.guards.observeLimits({ ...quiet, limit: 200 });
     else budget.guards = budget.guardsFor(200);
     const waits = await budget.reserve(budget.jobs(10));
-    expect(waits.filter((wait) => wait === 0)).toHaveLength(1);
+    expect(waits.filter((wait) => wait === 0)).toHaveLength(0);
   });
 
   test("a storm of runs that fail at their first call leaves to the others what it did not use", async () => {
-    // 400 jobs a minute, four in five of which make one call of three. While jobs come, what is left is taken; slots that
-    // are out stay where they are.
-    const [jobs, everyMs] = [800, 150];
+    // 2,000 jobs a minute, four in five of which make one call of three: 0.47 of the share. What is left is taken while it
+    // counts, and left again; slots
+    // that are out stay where they are.
+    const [jobs, everyMs, limit] = [1_000, 30, 1_200];
+    budget.guards = budget.guardsFor(limit);
     const start = budget.now;
     const failing = Array.from({ length: jobs }, (_, i) => ({ left: i % 5 === 0 ? 0 : 2 }));
     const { calls, done } = await storm(failing, everyMs, 500);
     expect(done).toBe(jobs);
-    expect(busiestWindow(calls)).toBeLessThanOrEqual(CEILING);
+    expect(busiestWindow(calls)).toBeLessThanOrEqual(limit * (SHARE + 0.05));
     const made = calls.filter((at) => at < start + jobs * everyMs).length;
-    expect(made / ((jobs * everyMs * LIMIT * SHARE) / WINDOW)).toBeGreaterThan(0.7);
+    expect(made / ((jobs * everyMs * limit * SHARE) / WINDOW)).toBeGreaterThan(0.6);
   });
 
   test.each([
@@ -151,6 +168,19 @@ describe("I5: calls that a run held and did not make are not lost", () => {
       expect(busiestWindow(calls)).toBeLessThanOrEqual(limit * (SHARE + 0.05));
     },
   );
+
+  test("nothing passes the ceiling when what came back at the last moment is made at the last moment", async () => {
+    // Prompt failures, each of which ends two seconds after its slot; then deliveries come two seconds late, then in time.
+    for (const from of [8, 24, 40]) {
+      await budget.flush();
+      budget.now += 10 * WINDOW;
+      const jobs = Array.from({ length: 250 }, (_, i) => ({ left: i < from ? 2 + (i % 2) : 0 }));
+      const { calls } = await storm(jobs, 150, 1_990, (delivery) =>
+        delivery >= from && delivery < from + 12 ? 2_000 : 0,
+      );
+      expect(busiestWindow(calls)).toBeLessThanOrEqual(CEILING);
+    }
+  });
 
   test("nothing passes the ceiling, whoever fails and is due whenever", async () => {
     const job = fc.record({

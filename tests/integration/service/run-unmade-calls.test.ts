@@ -13,6 +13,7 @@ beforeAll(async () => {
     rateLimitPerMinute: LIMIT,
     env: { SNAPTRADE_RATE_LIMIT_PER_MINUTE: String(LIMIT) },
   });
+  driver.freezeRedisClock();
 });
 afterAll(() => driver.app.close());
 

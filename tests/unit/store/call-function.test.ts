@@ -55,7 +55,14 @@ test.each([
 test.each<[string, Reply]>([
   ["a cut connection", (response) => response.destroy()],
   ["a page of something in between", (response) => response.writeHead(502).end("<html>502</html>")],
-  ...[null, "down", [], { error: "down" }, { code: 502, message: { text: "down" } }].map((body): [string, Reply] => [
+  ...[
+    null,
+    "down",
+    [],
+    { error: "down" },
+    { code: 502, message: { text: "down" } },
+    { code: "502", message: "down" },
+  ].map((body): [string, Reply] => [
     `a JSON of something in between, ${JSON.stringify(body)},`,
     (response) => sendJson(response, 502, JSON.stringify(body)),
   ]),
