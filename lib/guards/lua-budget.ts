@@ -14,7 +14,7 @@
  * `pace` is a second pointer, of the calls of runs that were really admitted. It tells what a slot that is too late may
  * still use, and where to begin when the limit changes.
  *
- * `spare` holds calls that runs did not make (a first answer of 403, fewer pages than last time), each under the time of
+ * `spares` holds calls that runs did not make (a first answer of 403, fewer pages than last time), each under the time of
  * its slot. Slots that are out cannot move up, so a single job that comes then takes such calls at once. Whoever makes
  * them, they are calls of that slot, and count as long as it would: a window holds no more than without them.
  *
@@ -29,7 +29,7 @@ if not now then
 end
 local share, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 local late = window / 30
-local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead', 'pace', 'spare')
+local stored = redis.call('HMGET', BUDGET, 'tat', 'gen', 'hold', 'seen', 'rate', 'ahead', 'pace', 'spares')
 local tat, gen, hold, seen = tonumber(stored[1]), tonumber(stored[2] or '0'), tonumber(stored[3] or '0'), tonumber(stored[4])
 local limit = tonumber(ARGV[2])
 if seen and seen < limit then limit = seen end
@@ -40,9 +40,12 @@ local slack = math.max(0, 0.05 * window / share - late - most * perCall)
 local function text(n) return string.format('%.3f', n) end
 
 local pace = math.max(tonumber(stored[7] or '0'), now)
--- For calls that are admitted now, but not for spare ones: the run that left them has spent them.
-local function spend(calls)
-  pace = pace + calls * perCall
+-- Spare calls were spent by the run that left them, and are made later: they are spent again, as far as it can matter to a
+-- slot that is too late. Without that end a storm of failures would drive "pace" away from now.
+local function spend(calls, isSpare)
+  local after = pace + calls * perCall
+  if isSpare then after = math.max(pace, math.min(after, now + late + slack + 2 * most * perCall)) end
+  pace = after
   redis.call('HSET', BUDGET, 'pace', text(pace))
 end
 
@@ -53,7 +56,7 @@ if stored[5] ~= rate then
     gen = gen + 1
     tat = pace
     redis.call('HSET', BUDGET, 'tat', text(tat))
-    redis.call('HDEL', BUDGET, 'ahead', 'spare')
+    redis.call('HDEL', BUDGET, 'ahead', 'spares')
     stored[6], stored[8] = false, false
   end
   redis.call('HSET', BUDGET, 'rate', rate, 'gen', gen)
@@ -70,7 +73,7 @@ end
 local function keepSpare()
   local texts = {}
   for i, one in ipairs(spare) do texts[i] = string.format('%.0f-%d', one[1], one[2]) end
-  redis.call('HSET', BUDGET, 'spare', table.concat(texts, ' '))
+  redis.call('HSET', BUDGET, 'spares', table.concat(texts, ' '))
 end
 local function addSpare(at, calls)
   if at < now - late then return end

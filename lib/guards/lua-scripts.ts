@@ -117,7 +117,7 @@ if not at or at < now - late then
   -- where every delivery comes late.
 end
 local _, _, own = find(KEYS[6])
-if at < now - late or not isSpareSlot(own) then spend(calls) end
+spend(calls, at >= now - late and isSpareSlot(own))
 redis.call('SET', KEYS[5], ARGV[5] .. ':' .. string.format('%.0f', now + tonumber(ARGV[6])), 'EX', ARGV[7])
 return {'go', tostring(calls), tostring(limit), reserved and '1' or '0', string.format('%.0f', at)}
 `;
@@ -130,14 +130,14 @@ export const LUA_RESERVE_NOW = `${LUA_BUDGET}
 local base, calls, isSpare = nextFree(tonumber(ARGV[5]), true)
 if base > now then return 0 end
 take(base, calls, isSpare)
-if not isSpare then spend(calls) end
+spend(calls, isSpare)
 return calls
 `;
 
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
  * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] the time of its slot,
- * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives calls back, and once.
+ * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives anything back, and once.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
 local lock = redis.call('GET', KEYS[4])
@@ -145,9 +145,9 @@ if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then
   redis.call('DEL', KEYS[4])
   local unmade = tonumber(ARGV[8])
   if unmade > 0 then addSpare(tonumber(ARGV[9]), unmade) end
+  if KEYS[6] ~= '' then giveBack(KEYS[6]) end
 end
 if ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
-if KEYS[6] ~= '' then giveBack(KEYS[6]) end
 local slots, waits = tonumber(ARGV[10]), {}
 for i = 1, slots do
   local at = reserve(KEYS[6 + i], tonumber(ARGV[9 + 2 * i]), now + tonumber(ARGV[10 + 2 * i]))
@@ -213,7 +213,7 @@ if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= seen then
   if fresh ~= rate then
     rose = tonumber(fresh) < perCall and 1 or 0
     redis.call('HSET', BUDGET, 'rate', fresh, 'gen', gen + 1, 'tat', text(pace))
-    redis.call('HDEL', BUDGET, 'ahead', 'spare')
+    redis.call('HDEL', BUDGET, 'ahead', 'spares')
   end
 end
 if tonumber(ARGV[6]) > 0 and now + tonumber(ARGV[6]) > hold then

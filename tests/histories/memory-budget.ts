@@ -32,19 +32,19 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
       tat = pace;
       stored.set("tat", pace.toFixed(3));
       stored.delete("ahead");
-      stored.delete("spare");
+      stored.delete("spares");
     }
     stored.set("rate", rate).set("gen", String(gen));
   }
   const blocks = (stored.get("ahead") ?? "").split(" ").filter(Boolean).map(readBlock);
   const ahead = blocks.filter(({ to }) => to > now);
 
-  const spare = [...(stored.get("spare") ?? "").matchAll(/(\d+)-(\d+)/g)]
+  const spare = [...(stored.get("spares") ?? "").matchAll(/(\d+)-(\d+)/g)]
     .map(([, at, calls]) => ({ at: Number(at), calls: Number(calls) }))
     .filter(({ at }) => at >= now - late);
 
   function keepSpare(): void {
-    stored.set("spare", spare.map(({ at, calls }) => `${at.toFixed(0)}-${calls}`).join(" "));
+    stored.set("spares", spare.map(({ at, calls }) => `${at.toFixed(0)}-${calls}`).join(" "));
   }
   function addSpare(at: number, calls: number): void {
     if (at < now - late) return;
@@ -67,8 +67,9 @@ export function openBudget(redis: MemoryRedis, keys: string[], args: string[]) {
     tat = to;
     stored.set("tat", to.toFixed(3));
   }
-  function spend(calls: number): void {
-    pace += calls * perCall;
+  function spend(calls: number, isSpare = false): void {
+    const after = pace + calls * perCall;
+    pace = isSpare ? Math.max(pace, Math.min(after, now + late + slack + 2 * most * perCall)) : after;
     stored.set("pace", pace.toFixed(3));
   }
   function find(slot: string): { at: number; calls: number; value: string } | null {

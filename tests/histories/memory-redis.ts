@@ -134,7 +134,7 @@ const SCRIPTS = new Map<string, Script>([
       const free = budget.nextFree(Number(args[4]), true);
       if (free.base > budget.now) return 0;
       budget.take(free);
-      if (!free.isSpare) budget.spend(free.calls);
+      budget.spend(free.calls, free.isSpare);
       return free.calls;
     },
   ],
@@ -146,9 +146,9 @@ const SCRIPTS = new Map<string, Script>([
       if (redis.get(lock)?.replace(/:\d+$/, "") === args[4]) {
         redis.delete(lock);
         if (Number(args[7]) > 0) budget.addSpare(Number(args[8]), Number(args[7]));
+        if (unused !== "") budget.giveBack(unused);
       }
       if (args[6] === "1" && redis.get(queued) === args[5]) redis.delete(queued);
-      if (unused !== "") budget.giveBack(unused);
       const waits = reserveAll(budget, slots, args, 10);
       count(redis, metrics, args, 10 + 2 * slots.length);
       return waits;
@@ -242,7 +242,7 @@ function admit(redis: MemoryRedis, keys: string[], args: string[]): unknown {
     }
   }
   const after = Number(redis.get(slot)?.split(":").at(-1));
-  if (after > 0 || go.at < now - budget.late) budget.spend(go.calls);
+  budget.spend(go.calls, after === 0 && go.at >= now - budget.late);
   redis.set(lock, `${token}:${(now + Number(lease)).toFixed(0)}`, seconds(lockTtl));
   return ["go", String(go.calls), String(budget.limit), go.reserved ? "1" : "0", go.at.toFixed(0)];
 }
@@ -262,7 +262,7 @@ function observe(redis: MemoryRedis, keys: string[], args: string[]): unknown {
         .set("gen", String(budget.gen + 1))
         .set("tat", budget.pace().toFixed(3));
       stored.delete("ahead");
-      stored.delete("spare");
+      stored.delete("spares");
     }
   }
   if (Number(hold) > 0 && now + Number(hold) > budget.hold) stored.set("hold", (now + Number(hold)).toFixed(3));

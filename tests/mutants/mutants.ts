@@ -179,6 +179,17 @@ export const MUTANTS: Mutant[] = [
     tests: ["tests/integration/service/budget-spare.test.ts", DIFFERENTIAL],
   },
   {
+    name: "spare calls that nobody counts when they are made",
+    edits: [
+      {
+        file: SCRIPTS,
+        right: "spend(calls, at >= now - late and isSpareSlot(own))\n",
+        wrong: "if at < now - late or not isSpareSlot(own) then spend(calls) end\n",
+      },
+    ],
+    tests: ["tests/integration/service/budget-spare-ceiling.test.ts", DIFFERENTIAL],
+  },
+  {
     name: "an event in the middle of a long reading forgotten",
     edits: [{ file: "lib/jobs/read-transactions.ts", right: "      again,\n", wrong: "      again: null,\n" }],
     tests: ["tests/integration/service/transactions.test.ts", HISTORIES],
