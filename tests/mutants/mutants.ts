@@ -164,7 +164,10 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: "calls that come back for longer than their slot counts",
-    edits: [{ file: BUDGET, right: "  if at < now - late then return end\n", wrong: "" }],
+    edits: [
+      { file: BUDGET, right: "  if at < now - late then return end\n", wrong: "" },
+      { file: BUDGET, right: "  if tonumber(at) >= now - late then\n", wrong: "  if tonumber(at) then\n" },
+    ],
     tests: ["tests/integration/service/budget-spare.test.ts"],
   },
   {

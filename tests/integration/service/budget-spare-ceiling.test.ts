@@ -91,7 +91,6 @@ describe("I5: calls that come back and are made by others", () => {
     const [fresh = budget.job()] = budget.jobs(1);
     expect(await budget.reserve([fresh])).toEqual([0]);
     await deliver(fresh, 4_400);
-    note(await budget.guards.reserveCallsNow(1));
     for (const late of [0, 1, 2]) await deliver(jobs[late], 4_800 + late * 960);
     for (const k of [5, 6, 7]) await deliver(jobs[k], 6_790);
     for (let k = 8; k <= 67; k += 1) await deliver(jobs[k], k * 960);
