@@ -28,7 +28,7 @@ const job = (calls?: number, dueInMs?: number) => budget.job(calls, dueInMs);
 const reserve = (jobs: Publishable[]) => budget.reserve(jobs);
 const admit = (given: Publishable, retried?: number, delivery?: number) => budget.admit(given, retried, delivery);
 
-describe("I5: background calls never exceed share + burst in any window", () => {
+describe("I5: background calls never exceed share + 5 % in any window", () => {
   test("whatever comes whenever, and however late a slot is used", async () => {
     const step = fc.record({
       waitMs: fc.nat(20_000),
