@@ -23,7 +23,10 @@ const PART = 10_000;
 /** Of ten events: one is accepted, four are coalesced, five are duplicates. */
 const MIXTURE = ["accepted", ...Array(4).fill("coalesced"), ...Array(5).fill("duplicate")] as const;
 
-/** What the app's process holds after so many events of all kinds, and after many more. It should be a fresh one that collects on a signal. */
+/**
+ * What the app's process holds after so many events of all kinds, and after many more. It should be a fresh one that
+ * collects on a signal.
+ */
 export async function measureMemory(
   stack: IntakeStack,
   app: App,

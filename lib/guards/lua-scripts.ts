@@ -68,7 +68,8 @@ return waits
 /**
  * admit. KEYS budget, cooldown, metrics, account cooldown, lock, slot of this delivery, slot of the next one.
  * ARGV [5] token, [6] lease, [7] lockTtl, [8] calls, [9] replace a held lock ('1'), then the counts.
- * Returns {go, calls, limit, reserved here, the time of its calls' slot} | {held} | {defer, waitMs, reason, reserved here, notBeforeMs}.
+ * Returns {go, calls, limit, reserved here, the time of its calls' slot} | {held}
+ *  | {defer, waitMs, reason, reserved here, notBeforeMs}.
  * A held lock reserves nothing and is not the last word: Postgres decides.
  */
 export const LUA_ADMIT = `${LUA_BUDGET}${LUA_COUNT}
