@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Running } from "@/bench/contestant";
 import { holdingsEvent } from "@/bench/scenarios/storms";
 import type { World } from "@/bench/world/start-world";
@@ -8,6 +9,8 @@ export type RoundTrips = { accepted: Trips; duplicate: Trips; coalesced: Trips; 
 
 /** A cron's own requests may fall into one of them. */
 const PROBES = 3;
+/** In real time: much longer than a request takes. */
+const STILL_FOR_MS = 100;
 
 /**
  * What single events and a run cost, counted at the fronts while nothing else happens: an event, the same again, another of
@@ -26,9 +29,14 @@ export async function countRoundTrips(
     const second = holdingsEvent(index, 1, startMs);
     const post = ({ body, signature }: typeof first) => running.post(body, signature);
     world.qstash.faults.set({ stall: true });
-    const accepted = await tripsOf(world, () => post(first));
-    const duplicate = await tripsOf(world, () => post(first));
-    const coalesced = await tripsOf(world, () => post(second));
+    // What a function does after its answer belongs to its event.
+    const settled = async (event: typeof first) => {
+      await post(event);
+      await still(world);
+    };
+    const accepted = await tripsOf(world, () => settled(first));
+    const duplicate = await tripsOf(world, () => settled(first));
+    const coalesced = await tripsOf(world, () => settled(second));
     world.qstash.faults.set({});
     probes.push({ accepted, duplicate, coalesced, run: await tripsOf(world, quiet) });
   }
@@ -43,6 +51,18 @@ export async function countRoundTrips(
     coalesced: least("coalesced"),
     run: least("run"),
   };
+}
+
+async function still(world: World): Promise<void> {
+  for (let before = -1, now = requestsSoFar(world); now !== before; now = requestsSoFar(world)) {
+    before = now;
+    await sleep(STILL_FOR_MS);
+  }
+}
+
+function requestsSoFar(world: World): number {
+  const { redis, postgres, qstash } = tripsSoFar(world);
+  return redis + postgres + qstash;
 }
 
 async function tripsOf(world: World, work: () => Promise<unknown>): Promise<Trips> {

@@ -35,7 +35,7 @@ const options = new Command("bench")
     "This service against what others would use, on the same simulator, storm and machine, one after another.",
   )
   .addOption(new Option("--scenario <letter...>", "which; otherwise all").choices(letters))
-  .addOption(new Option("--contestant <name...>", "who; otherwise all").choices(CONTESTANT_NAMES))
+  .addOption(new Option("--contestant <name...>", "who; otherwise all").choices(CONTESTANT_NAMES).conflicts("smoke"))
   .option("--smoke", "a small storm for two contestants; exit code 1 when the service misses its mark", false)
   .option("--time-scale <n>", "how many times as fast the row's time runs (default: 10; --smoke 4)", positiveNumber)
   .option("--json", "the rows as JSON instead of tables", false)
@@ -88,7 +88,9 @@ async function bench({ scenario, contestant, smoke, timeScale, json }: Options, 
 }
 
 function judgeSmoke(rows: readonly Row[]): number {
-  const faults = rows.filter(({ contestant }) => contestant === OWN).flatMap(smokeFaults);
+  const own = rows.find(({ contestant }) => contestant === OWN);
+  const other = rows.find(({ contestant }) => contestant !== OWN);
+  const faults = own === undefined || other === undefined ? ["a row is missing"] : smokeFaults(own, other);
   if (faults.length > 0) say(`The service missed its mark: ${faults.join(", ")}`);
   return faults.length === 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 import { serve } from "@hono/node-server";
 import type { z } from "zod";
 import { type Order, order, type Report, type toServe } from "@/bench/child/protocol";
+import { watchSleeps } from "@/bench/child/watch-sleeps";
 import type { Served } from "@/bench/contestant";
 import { contestantName, loadContestant } from "@/bench/contestants/all";
 import { wallMs, worldNow } from "@/bench/world/clock";
@@ -12,17 +13,20 @@ const MINUTE_MS = 60_000;
  * is told to serve: what takes over from a killed process is warm.
  */
 async function main(): Promise<void> {
+  let scale = 1;
+  const asFunction = watchSleeps((ms) => tell({ is: "slept", ms: ms * scale }));
   const { serveInside } = await loadContestant(contestantName.parse(process.argv[2]));
   let served: Served | undefined;
 
   async function listen({ port, ...given }: z.infer<typeof toServe>): Promise<void> {
+    scale = given.clock.scale;
     const app = await serveInside({ ...given, tell });
     served = app;
     const fetch = async (request: Request) => {
+      if (!request.headers.has("upstash-message-id")) return app.answer(request);
       const began = worldNow(given.clock);
-      const response = await app.answer(request);
-      const isWorker = request.headers.has("upstash-message-id");
-      if (isWorker) tell({ is: "answered", ms: worldNow(given.clock) - began });
+      const response = await asFunction(() => app.answer(request));
+      tell({ is: "answered", ms: worldNow(given.clock) - began });
       return response;
     };
     const server = serve({ port, hostname: "127.0.0.1", fetch });

@@ -6,7 +6,7 @@ import { startChild } from "@/bench/child/start-child";
 import type { Contestant, Inside, Served } from "@/bench/contestant";
 import { CALLS, createPace } from "@/bench/contestants/pace";
 import { answerTaken } from "@/bench/contestants/plain-routes";
-import { createPlainWorker, type PlainEvent, PutOff, plainJob } from "@/bench/contestants/plain-worker";
+import { createPlainWorker, HOUR_MS, type PlainEvent, plainJob } from "@/bench/contestants/plain-worker";
 import { wallMs, worldNow } from "@/bench/world/clock";
 import { parseEnv } from "@/lib/env";
 
@@ -27,7 +27,8 @@ export const contestant: Contestant = {
     "limiter; forbiddenFlags, which is asked before a worker looks for a job and is what its docs name for rate limits, " +
     "lets one worker after another look whenever the calls of the job before fit into 0.75 of the limit. On a 429 none " +
     "looks for as long as the provider says, and the job is added again for then. Its own backoff (e^n seconds of " +
-    "Postgres's clock) cannot be set: a failed job is added again for a minute later, doubling, eight attempts. A sweep " +
+    "Postgres's clock) cannot be set: a failed job is added again for a minute later, doubling, eight attempts (without access an hour later), and calls " +
+    "that it did not make go to the next. A sweep " +
     "adds with unsafe_dedupe, so that it does not put an event's job back. A killed process's jobs and queues stay locked " +
     "for four hours; as this process is the only one, it unlocks at its start all that is locked, with the function that " +
     "the docs give. Several processes would have to know first which of them are dead.",
@@ -80,15 +81,16 @@ async function serveInside(inside: Inside): Promise<Served> {
     pace.spend(CALLS[given.workType] - 1);
     seen.add(job.id);
     try {
-      await plain.run({ ...given, jobId: randomUUID() });
-    } catch (error) {
+      const end = await plain.run({ ...given, jobId: randomUUID() });
       const failures = given.failures + 1;
-      if (error instanceof PutOff) {
-        pace.hold(error.waitMs);
-        await add(sql, given, job.priority, error.waitMs);
-      } else if (failures < env.limits.jobMaxAttempts) {
-        await add(sql, { ...given, failures }, job.priority, RETRY_MS * 2 ** given.failures);
+      if (end.kind === "put_off") {
+        pace.hold(end.waitMs);
+        await add(sql, given, job.priority, end.waitMs);
+      } else if (end.kind === "failed" && end.retry !== "never" && failures < env.limits.jobMaxAttempts) {
+        const laterMs = end.retry === "hourly" ? HOUR_MS : RETRY_MS * 2 ** given.failures;
+        await add(sql, { ...given, failures }, job.priority, laterMs);
       }
+      pace.spend(end.calls - CALLS[given.workType]);
     } finally {
       tell({ is: "answered", ms: worldNow(clock) - began });
     }

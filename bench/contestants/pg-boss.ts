@@ -5,7 +5,7 @@ import { startChild } from "@/bench/child/start-child";
 import type { Contestant, Inside, Served } from "@/bench/contestant";
 import { CALLS, createPace } from "@/bench/contestants/pace";
 import { answerTaken } from "@/bench/contestants/plain-routes";
-import { createPlainWorker, type PlainEvent, type PlainJob, PutOff } from "@/bench/contestants/plain-worker";
+import { createPlainWorker, HOUR_MS, type PlainEvent, type PlainJob } from "@/bench/contestants/plain-worker";
 import { wallMs, worldNow } from "@/bench/world/clock";
 import { parseEnv } from "@/lib/env";
 
@@ -26,8 +26,9 @@ export const contestant: Contestant = {
     "is to be retried), in a process that stays. The job is sent in the transaction of the event's row, as its db option is " +
     "meant for. It has no limiter, and its workers poll twice a second at most: so one loop fetches a job whenever the " +
     "calls of the one before fit into 0.75 of the limit. On a 429 the loop stops for as long as the provider says, and the " +
-    "job is sent again for then, which spends no attempt. Eight attempts, doubling from 30 to 60 s (it adds up to as much " +
-    "again by chance). A killed process's jobs stay active until they expire; as this process is the only one, it fails at " +
+    "job is sent again for then, which spends no attempt; without access it is sent again for an hour later. Calls that a " +
+    "job did not make go to the next. Eight attempts, doubling from 30 to 60 s (it adds up to as much again by chance). " +
+    "A killed process's jobs stay active until they expire; as this process is the only one, it fails at " +
     "its start what is active, and they wait as failed ones do. While a job at the head of a stately queue has an active one " +
     "of its key, a fetch finds nothing at all; so after a kill all might wait for that. An event whose account waits in a sweep raises that job by SQL: no call of the " +
     "library does. Retries, expiry and maintenance are whole seconds of Postgres's clock: at scale 10 up to five are added " +
@@ -99,19 +100,25 @@ async function serveInside(inside: Inside): Promise<Served> {
     });
   }
 
+  async function sendAgain(data: Work, priority: number, laterMs: number): Promise<void> {
+    const startAfter = new Date(Date.now() + wallMs(clock, laterMs));
+    await boss.send(QUEUE, data, { singletonKey: keyOf(data), priority, startAfter });
+  }
+
   async function work({ id, data, priority }: PgBoss.JobWithMetadata<Work>): Promise<void> {
     const began = worldNow(clock);
     try {
-      await plain.run({ ...data, jobId: id });
-      await boss.complete(QUEUE, id);
-    } catch (error) {
-      if (!(error instanceof PutOff)) {
-        await boss.fail(QUEUE, id, { message: error instanceof Error ? error.message : "unexpected" });
+      const end = await plain.run({ ...data, jobId: id });
+      pace.spend(end.calls - CALLS[data.workType]);
+      if (end.kind === "put_off") {
+        pace.hold(end.waitMs);
+        await sendAgain(data, priority, end.waitMs);
+      } else if (end.kind === "failed" && end.retry === "hourly") {
+        await sendAgain(data, priority, HOUR_MS);
+      } else if (end.kind === "failed" && end.retry === "soon") {
+        await boss.fail(QUEUE, id, { message: end.reason });
         return;
       }
-      pace.hold(error.waitMs);
-      const startAfter = new Date(Date.now() + wallMs(clock, error.waitMs));
-      await boss.send(QUEUE, data, { singletonKey: keyOf(data), priority, startAfter });
       await boss.complete(QUEUE, id);
     } finally {
       tell({ is: "answered", ms: worldNow(clock) - began });

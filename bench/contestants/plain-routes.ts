@@ -1,7 +1,7 @@
 import { Client } from "@upstash/qstash";
 import postgres from "postgres";
 import type { Inside, Served } from "@/bench/contestant";
-import { type PlainEvent, type PlainJob, plainJob } from "@/bench/contestants/plain-worker";
+import { type PlainEvent, type PlainJob, plainJob, type RunEnd } from "@/bench/contestants/plain-worker";
 import { worldNow } from "@/bench/world/clock";
 import { WORK_TYPES } from "@/lib/domain";
 import type { Env } from "@/lib/env";
@@ -17,8 +17,8 @@ import { verifyWebhook } from "@/lib/webhook/verify-signature";
 export type PlainHandlers = {
   /** Answers the outcome. @throws what makes the event come again */
   take(event: PlainEvent): Promise<"accepted" | "coalesced" | "duplicate">;
-  /** @throws what makes QStash deliver again */
-  work(job: PlainJob): Promise<void>;
+  /** What did not end well QStash delivers again. */
+  work(job: PlainJob): Promise<RunEnd>;
   /** Makes the jobs of a sweep. */
   sweep(accountIds: readonly string[]): Promise<void>;
 };
@@ -39,8 +39,8 @@ export function plainRoutes({ clock, databaseUrl }: Inside, env: Env, handlers: 
   async function worker(path: string, request: Request): Promise<Response> {
     const check = await verifyQStash(request, { ...env.qstash, url: `${env.appUrl}${path}` });
     if (check.kind === "unauthorized") return answer(401, { error: "unauthorized" });
-    await handlers.work(plainJob.parse(JSON.parse(check.text)));
-    return answer(200, { ok: true });
+    const end = await handlers.work(plainJob.parse(JSON.parse(check.text)));
+    return end.kind === "done" ? answer(200, { ok: true }) : answer(500, { error: end.kind });
   }
 
   return {

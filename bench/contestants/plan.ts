@@ -60,9 +60,9 @@ async function serveInside(inside: Inside): Promise<Served> {
     },
     async work(job) {
       const lock = `snaptrade:account:lock:${job.workType}:${job.accountId}`;
-      if (!(await claim(lock, KEY_TTL_MS))) return;
+      if (!(await claim(lock, KEY_TTL_MS))) return { kind: "done", calls: 0 };
       try {
-        await worker.run(job);
+        return await worker.run(job);
       } finally {
         await redis.del(lock, `snaptrade:account:queued:${job.workType}:${job.accountId}`);
       }

@@ -7,13 +7,12 @@ import type { Provider } from "@/lib/provider/provider";
 const SLEEPS_MS = [5_000, 10_000, 20_000];
 
 /** Each call sleeps inside its function while the provider answers 429. */
-export function sleepingProvider({ clock, tell }: Inside): (provider: Provider) => Provider {
+export function sleepingProvider({ clock }: Pick<Inside, "clock">): (provider: Provider) => Provider {
   return (provider) => {
     const patient = async <T extends { kind: string }>(ask: () => Promise<T>): Promise<T> => {
       for (const ms of SLEEPS_MS) {
         const answer = await ask();
         if (answer.kind !== "throttled") return answer;
-        tell({ is: "slept", ms });
         await sleep(wallMs(clock, ms));
       }
       return ask();

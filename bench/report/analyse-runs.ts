@@ -20,6 +20,8 @@ export type RunFigures = {
   callsNeeded: number;
   /** For each change the time until the data of a run that began after it were stored; Infinity: no such run. */
   freshnessMs: number[];
+  /** For each change that a run covers the time until that run began. */
+  hopMs: number[];
   /** When the last of those was stored. */
   lastStoredMs: number | null;
   /** The times in which a change waited for a run that might have begun, without overlaps. */
@@ -41,6 +43,7 @@ export function analyseRuns(
     wasted: 0,
     callsNeeded: 0,
     freshnessMs: [],
+    hopMs: [],
     lastStoredMs: null,
     waiting: [],
   };
@@ -54,6 +57,7 @@ export function analyseRuns(
       const covering = history.stored.filter(({ beganMs }) => beganMs >= atMs);
       const storedMs = Math.min(...covering.map((run) => run.storedMs));
       if (!bySweep) figures.freshnessMs.push(storedMs - atMs);
+      if (covering[0] !== undefined && !bySweep) figures.hopMs.push(covering[0].beganMs - atMs);
       if (covering[0] !== undefined) figures.lastStoredMs = Math.max(figures.lastStoredMs ?? 0, storedMs);
       const before = history.began.findLast((beganMs) => beganMs < atMs);
       const dueMs = Math.max(atMs, (before ?? Number.NEGATIVE_INFINITY) + spacingMs);

@@ -41,14 +41,16 @@ export type Row = {
   /** Keys whose rows differ from SnapTrade at the end; while jobs are left, it cannot be told which of them are lost. */
   differingKeys: number;
   lostUpdates: number | null;
+  /** From an event to the begin of the run that covers it, where nothing else has to be waited for. */
+  hopP50Seconds: number | null;
   freshP50Seconds: number | "never" | null;
   freshP99Seconds: number | "never" | null;
   freshMostSeconds: number | "never" | null;
-  drainSeconds: number | null;
+  drainSeconds: number | "never" | null;
   drainBoundSeconds: number | null;
   drainOverBound: number | null;
   recoverySeconds: number | "never" | null;
-  sleptSeconds: number;
+  sleptSeconds: number | null;
   functionSeconds: number;
   deliveriesPerJob: number | null;
   redisRequests: number | null;
@@ -81,6 +83,7 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
   const counted = <T extends { accountId: string }>(list: readonly T[]) =>
     list.filter((each) => isCounted(each.accountId));
   const figures = analyseRuns(counted(recorder.changes), counted(runs), contestant.spacingMs, world.now());
+  const all = analyseRuns(recorder.changes, runs, contestant.spacingMs, world.now());
   const sim = snaptrade.state();
   const calls = sim.calls.filter(({ account }) => account === null || !scenario.forUsers?.(account));
   const times429 = calls.filter(({ status }) => status === 429).map(({ at }) => Date.parse(at));
@@ -105,8 +108,8 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
     postedSeconds: rounded(tally.sent === 0 ? 0 : (world.at(tally.lastAnswerAt.getTime()) - startedMs) / 1000, 0),
     non200: tally.non200,
     jobs,
-    runs: figures.stored,
-    wastedRuns: figures.wasted,
+    runs: all.stored,
+    wastedRuns: all.wasted,
     providerCalls: calls.length,
     callsNeeded,
     callsOverNeeded: callsNeeded === null ? null : rounded(calls.length / callsNeeded, 3),
@@ -119,12 +122,14 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
     shareUsed: scenario.isScarce ? rounded(shareUsed(figures, calls, capacities, contestant.share), 3) : null,
     differingKeys: differing.length,
     lostUpdates: drained === true ? differing.length : null,
+    hopP50Seconds: scenario.isScarce ? null : hopSeconds(figures.hopMs),
     freshP50Seconds: seconds(percentile(figures.freshnessMs, 0.5)),
     freshP99Seconds: seconds(percentile(figures.freshnessMs, 0.99)),
     freshMostSeconds: seconds(percentile(figures.freshnessMs, 1)),
     ...drainOf(ended, figures, capacities, callsNeeded),
     recoverySeconds: faultMs === null ? null : seconds(recovered ?? Number.POSITIVE_INFINITY),
-    sleptSeconds: rounded(recorder.seconds.slept, 0),
+    // A queue's pace waits before it takes a job: there is no function to sleep in.
+    sleptSeconds: contestant.direct ? null : rounded(recorder.seconds.slept, 1),
     functionSeconds: rounded(recorder.seconds.inFunctions, 0),
     deliveriesPerJob: deliveries === 0 || jobs === 0 ? null : rounded(deliveries / jobs, 3),
     redisRequests: contestant.direct ? null : redis,
@@ -154,13 +159,15 @@ function shareUsed(
 
 /** From the first event on: what the needed calls must take at that contestant's share, and never less than the events. */
 function drainOf(
-  { world, scenario, contestant }: Ended,
-  { lastStoredMs }: RunFigures,
+  { world, scenario, contestant, drained }: Ended,
+  { lastStoredMs, freshnessMs }: RunFigures,
   capacities: readonly Capacity[],
   callsNeeded: number | null,
 ): Pick<Row, "drainSeconds" | "drainBoundSeconds" | "drainOverBound"> {
   if (callsNeeded === null || lastStoredMs === null)
     return { drainSeconds: null, drainBoundSeconds: null, drainOverBound: null };
+  if (drained !== true || freshnessMs.includes(Number.POSITIVE_INFINITY))
+    return { drainSeconds: "never", drainBoundSeconds: null, drainOverBound: null };
   const { share } = contestant;
   const atOnce = share < 1 ? BURST * scenario.limit : scenario.limit;
   const times = world.recorder.changes.map(({ atMs }) => atMs);
@@ -174,6 +181,11 @@ function drainOf(
     drainBoundSeconds: rounded(boundMs / 1000, 1),
     drainOverBound: rounded(drainMs / boundMs, 3),
   };
+}
+
+function hopSeconds(hopMs: readonly number[]): number | null {
+  const ms = percentile(hopMs, 0.5);
+  return ms === null ? null : rounded(ms / 1000, 2);
 }
 
 function seconds(ms: number | null): number | "never" | null {

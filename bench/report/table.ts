@@ -20,6 +20,7 @@ const LINES: readonly [Figure, string][] = [
   ["lostUpdates", "lost updates"],
   ["differingKeys", "keys that differ at the end"],
   ["wastedRuns", "wasted runs"],
+  ["hopP50Seconds", "event to the run's begin, p50 (s)"],
   ["freshP50Seconds", "event to stored, p50 (s)"],
   ["freshP99Seconds", "event to stored, p99 (s)"],
   ["freshMostSeconds", "event to stored, most (s)"],

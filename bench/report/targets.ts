@@ -14,6 +14,12 @@ const MOST_RECOVERY_SECONDS = 120;
 const MOST_FRESH_SECONDS = 65;
 /** Two rows of the same are so far apart by chance: a tenth, and one more second. */
 const AS_FRESH = { times: 1.1, andSeconds: 1 };
+/** What this service must not be behind in, where both have the figure. */
+const COMPARED = {
+  callsOverNeeded: "calls / needed",
+  provider429: "429s",
+  differingKeys: "keys that differ",
+} as const;
 const WITHOUT_429 = ["a", "b", "c", "c0", "f", "g", "h"];
 
 /** What this service must reach, row by row, and beside every other contestant in the same scenario. */
@@ -86,11 +92,11 @@ function freshChecks(row: Row, alone: Row): Check[] {
 
 function aheadChecks(row: Row, others: readonly Row[]): Check[] {
   return others.flatMap((other) => {
-    const figures = (["callsOverNeeded", "provider429", "differingKeys"] as const).filter(
+    const figures = (["callsOverNeeded", "provider429", "differingKeys"] satisfies (keyof typeof COMPARED)[]).filter(
       (figure) => row[figure] !== null && other[figure] !== null,
     );
     const behind = figures.filter((figure) => Number(row[figure]) > Number(other[figure]));
-    const target = `not behind ${other.contestant} in calls, 429s, lost updates`;
+    const target = `not behind ${other.contestant} in ${figures.map((figure) => COMPARED[figure]).join(", ")}`;
     return {
       target,
       value: behind.length === 0 ? "level or ahead" : behind.join(", "),

@@ -5,9 +5,9 @@ import { withChanges } from "@/sandbox/demo/storm";
 
 const MINUTE_MS = 60_000;
 /** Each failing account has one event in this time, each healthy one an event a minute. */
-const LENGTH_MS = { withFailing: 6 * MINUTE_MS, alone: 2 * MINUTE_MS };
+const LENGTH_MS = { withFailing: 5 * MINUTE_MS, alone: 2 * MINUTE_MS };
 /** What the last events may take. */
-const AFTER_MS = MINUTE_MS;
+const AFTER_MS = MINUTE_MS / 2;
 /** So many of the hundreds answer 500. */
 const BROKEN_ONE_IN = 5;
 /** The first numbers, hundreds of them, so that a path pattern names a hundred accounts. */
@@ -17,7 +17,7 @@ const HUNDRED = 100;
 /**
  * Accounts that fail for ever beside healthy ones: every fifth hundred answers 500 (a broken brokerage: three calls an
  * attempt, which are repeated), the others 403 (access was taken away: one call). With them and without them, so that the
- * healthy ones can be compared. The limit leaves room for both, retries after 1 and 3 minutes included (about 600 calls a
+ * healthy ones can be compared. The limit leaves room for both, retries after 1 and 3 minutes included (about 670 calls a
  * minute of the 900 that the share gives): what is measured is whether failures take more of it than they must.
  */
 export function failingAccounts({ failing, healthy }: { failing: number; healthy: number }): Scenario[] {

@@ -130,7 +130,9 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
       const fromMs = worldNow(clock);
       await control("PUT", "limits", { perMinute });
       // What the last window holds fills a lower limit until enough of it has left.
-      const held = snaptrade.state().calls.filter(({ at }) => Date.parse(at) > fromMs - WINDOW_MS).length;
+      const held = snaptrade
+        .state()
+        .calls.filter(({ at, status }) => status !== 429 && Date.parse(at) > fromMs - WINDOW_MS).length;
       const filledMs = WINDOW_MS * Math.max(0, 1 - perMinute / Math.max(1, held));
       if (filledMs > 0) recorder.capacity({ fromMs, limit: 0, users: 0 });
       recorder.capacity({ fromMs: fromMs + filledMs, limit: perMinute, users: 0 });
