@@ -211,14 +211,25 @@ export async function clearSnapTradeAccountQueued(c: GuardContext, key: SyncKey)
   return !isAway(await c.scripts.run(LUA_UNQUEUE, [keys.queued(c, key)], []));
 }
 
-/** More calls in the middle of a run: how many of `calls` are free now; 0 also where Redis is away. */
-export async function reserveSnapTradeCallsNow(c: GuardContext, calls: number): Promise<number> {
-  const reply = await c.scripts.run(LUA_RESERVE_NOW, [keys.budget, keys.cooldown], [...budgetArgs(c), calls]);
-  return isAway(reply) ? 0 : Number(reply);
+/**
+ * More calls at once: how many of `calls` are free now, of the slot of which time; 0 also where Redis is away. `spares`:
+ * those that other runs did not make too. They are for a run; they do not say that there is room for more work.
+ */
+export async function reserveSnapTradeCallsNow(
+  c: GuardContext,
+  calls: number,
+  { spares }: { spares: boolean },
+): Promise<{ calls: number; slotAt: number }> {
+  const args = [...budgetArgs(c), calls, spares ? 1 : 0];
+  const reply = await c.scripts.run(LUA_RESERVE_NOW, [keys.budget, keys.cooldown], args);
+  if (isAway(reply)) return { calls: 0, slotAt: 0 };
+  const [free, slotAt] = strings(reply);
+  return { calls: Number(free), slotAt: Number(slotAt) };
 }
 
 /**
- * The end of a delivery: the lock, and of a run that began the queued key too, each only if ours; a reservation that was
+ * The end of a delivery: the lock, and of a run that began the queued key too, each only if ours (where the run closed its
+ * key's jobs, whatever stands behind the queued key: it covers no event any more); a reservation that was
  * not used goes back, and so do the calls of a run that it did not make (I5); the jobs published next get their slots.
  * Answers the wait of each publish in ms.
  */
@@ -228,6 +239,7 @@ export async function releaseSnapTradeAccountLock(
     job: JobMessage;
     token: string;
     began: boolean;
+    closed: boolean;
     unused: SlotId | null;
     unmade: { calls: number; slotAt: number };
     publish: Publishable[];
@@ -250,7 +262,7 @@ export async function releaseSnapTradeAccountLock(
       ...budgetArgs(c),
       end.token,
       job.jobId,
-      end.began ? 1 : 0,
+      end.closed ? 2 : end.began ? 1 : 0,
       end.unmade.calls,
       end.unmade.slotAt,
       publish.length,

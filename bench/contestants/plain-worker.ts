@@ -70,13 +70,13 @@ export function createPlainWorker({ clock, tell }: Inside, env: Env, wrap: (prov
 
     /** One run, until everything is stored or something failed. */
     async run(job: PlainJob): Promise<RunEnd> {
-      const calls = { left: CALLS_LEFT };
+      const calls = { left: CALLS_LEFT, slotAt: 0 };
       const end = await read(job, calls).catch((error: unknown) => failed("soon", String(error)));
       return { ...end, calls: CALLS_LEFT - calls.left };
     },
   };
 
-  async function read(job: PlainJob, calls: { left: number }): Promise<Ended> {
+  async function read(job: PlainJob, calls: Reading["calls"]): Promise<Ended> {
     const { jobId, workType, accountId } = job;
     const known = await call("bench_begin", job, account.nullable());
     if (known === null) return { kind: "done" };

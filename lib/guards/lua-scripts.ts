@@ -16,6 +16,7 @@ end
  * KEYS webhook, metrics [, queued]. ARGV pending, webhookTtl, queuedTtl, shortCut ('1'), then the fields counted for a
  * duplicate, for a coalesced event, and for the job that it did not make.
  * A null from NX is compared with our own token first (a lost reply), and a foreign `pending` proves nothing: replaced.
+ * So is the job of an event without the short cut: whether one behind it may use that job, its settle says anew.
  */
 export const LUA_CLAIM = `
 local value = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) and ARGV[1] or redis.call('GET', KEYS[1])
@@ -26,11 +27,10 @@ end
 if value ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2]) end
 if not KEYS[3] then return {'claimed', ''} end
 local queued = redis.call('SET', KEYS[3], ARGV[1], 'NX', 'EX', ARGV[3]) and ARGV[1] or redis.call('GET', KEYS[3])
-if string.sub(queued, 1, 8) == 'pending:' then
+if ARGV[4] ~= '1' or string.sub(queued, 1, 8) == 'pending:' then
   if queued ~= ARGV[1] then redis.call('SET', KEYS[3], ARGV[1], 'EX', ARGV[3]) end
   return {'claimed', ''}
 end
-if ARGV[4] ~= '1' then return {'claimed', ''} end
 redis.call('SET', KEYS[1], 'accepted', 'EX', ARGV[2])
 redis.call('HINCRBY', KEYS[2], ARGV[6], 1)
 redis.call('HINCRBY', KEYS[2], ARGV[7], 1)
@@ -126,18 +126,21 @@ return {'go', tostring(calls), tostring(limit), reserved and '1' or '0', string.
 /** From here on a new event makes the trailing job. KEYS queued. */
 export const LUA_UNQUEUE = `return redis.call('DEL', KEYS[1])`;
 
-/** More calls in the middle of a run: they are free now, or not at all. KEYS budget, cooldown. ARGV [5] calls. */
+/**
+ * More calls: they are free now, or not at all. KEYS budget, cooldown. ARGV [5] calls, [6] spare ones too ('1').
+ * Returns {calls, the time of the slot that they are of}.
+ */
 export const LUA_RESERVE_NOW = `${LUA_BUDGET}
-local base, calls, isSpare = nextFree(tonumber(ARGV[5]), true)
-if base > now then return 0 end
-take(base, calls, isSpare)
+local base, calls, isSpare = nextFree(tonumber(ARGV[5]), ARGV[6] == '1')
+if base > now then return {'0', '0'} end
+local at = take(base, calls, isSpare)
 spend(calls, isSpare)
-return calls
+return {tostring(calls), string.format('%.0f', at)}
 `;
 
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
- * ARGV [5] token, [6] job id, [7] the run began ('1'), [8] calls that it held and did not make, [9] the time of its slot,
+ * ARGV [5] token, [6] job id, [7] the run began ('1') or closed its key's jobs ('2'), [8] calls that it held and did not make, [9] the time of its slot,
  * [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives anything back, and once.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
@@ -148,7 +151,7 @@ if lock and string.match(lock, '^(.*):%d+$') == ARGV[5] then
   if unmade > 0 then addSpare(tonumber(ARGV[9]), unmade) end
   if KEYS[6] ~= '' then giveBack(KEYS[6]) end
 end
-if ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
+if ARGV[7] == '2' or ARGV[7] == '1' and redis.call('GET', KEYS[5]) == ARGV[6] then redis.call('DEL', KEYS[5]) end
 local slots, waits = tonumber(ARGV[10]), {}
 for i = 1, slots do
   local at = reserve(KEYS[6 + i], tonumber(ARGV[9 + 2 * i]), now + tonumber(ARGV[10 + 2 * i]))

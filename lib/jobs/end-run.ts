@@ -78,6 +78,7 @@ export async function endRun(service: Service, run: Run, result: RunResult): Pro
     job,
     token: run.token,
     began: result.began,
+    closed: outcome === "gone",
     unused: result.unused ?? null,
     unmade: { calls: Math.max(0, run.calls.left), slotAt: run.calls.slotAt },
     publish,

@@ -7,7 +7,7 @@ import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
 
 export type Listing =
-  /** `accepted`: jobs of keys that are behind; the rest got no slot, and the sweep comes to them. */
+  /** `accepted`: jobs of keys that are behind; where others got no slot, the user is listed again. */
   | { kind: "listed"; connections: number; accounts: number; behind: number; accepted: number }
   /** The budget has no two calls free now. */
   | { kind: "no_budget" }
@@ -28,7 +28,9 @@ export async function listUser(
     userId: user.userId,
     userSecret: decryptSecret(user.secretCiphertext, service.env.snaptrade.secretsKeys, user.userId),
   };
-  if ((await service.guards.reserveCallsNow(2)) < 2) return { kind: "no_budget" };
+  // What it finds needs calls too, and a backlog has none: calls that others did not make say nothing about that.
+  const free = await service.guards.reserveCallsNow(2, { spares: false });
+  if (free.calls < 2) return { kind: "no_budget" };
   const readAt = new Date(service.clock()).toISOString();
   const lists = await readLists(service, asked, signal);
   if (lists.kind === "failed") return lists;
@@ -44,7 +46,8 @@ export async function listUser(
   const bulk = await acceptBulk(service, "reconcile", behind);
   if (!isAway(bulk)) {
     await publishJobs(service, bulk.publish, bulk.waits);
-    await service.store.markListed({ userId: user.userId });
+    // Else it comes again: to whom no slot was granted nobody else would come for a day.
+    if (bulk.taken === behind.length) await service.store.markListed({ userId: user.userId });
     await service.reach("reconcile:marked");
   }
   return {

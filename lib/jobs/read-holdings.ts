@@ -10,7 +10,7 @@ export type Reading = {
   accountId: string;
   user: ProviderUser;
   begun: Begun;
-  calls: { left: number };
+  calls: { left: number; slotAt: number };
   watch: Pick<LimitWatch, "see">;
   signal: AbortSignal;
 };
@@ -35,6 +35,8 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
     failures.push({ failure: got, part });
     return null;
   }
+  /** It had failed upstream before this run: what comes may be old, though an event of meanwhile says that all is well. */
+  const hadFailed = (part: string) => begun.failedParts.includes(part);
   const stopped = () => failures.some(({ failure }) => !othersMayBeRead(failure));
 
   if (!(await mayCall(service, reading, begun.calls))) {
@@ -50,7 +52,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   parts.holdings = holdings;
   const balances = await read("balances", () => provider.readBalances(user, accountId, signal));
   const balancesDoubted = isDoubted(balances, begun.storedBalances);
-  if (balances !== null && !balancesDoubted) holdings.balances = balances;
+  if (balances !== null && !balancesDoubted && !hadFailed("balances")) holdings.balances = balances;
   if (stopped()) return ended();
   const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
   const positionsDoubted = isDoubted(positions?.positions ?? null, begun.storedPositions);
@@ -66,12 +68,12 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
     if (account !== null) {
       parts.account = account;
       if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
-      if (balances !== null) holdings.balances = balances;
+      if (balances !== null && !hadFailed("balances")) holdings.balances = balances;
       if (positions !== null) holdings.positions = positions;
     }
   }
   const orders = await read("orders", () => provider.readOrders(user, accountId, signal));
-  if (orders !== null) holdings.orders = orders;
+  if (orders !== null && !hadFailed("orders")) holdings.orders = orders;
   const last = failures.at(-1);
   if (last?.part === "orders" && last.failure.kind === "unsupported") {
     holdings.ordersUnsupported = true;
@@ -99,7 +101,10 @@ function isReadable(account: AccountDetail): boolean {
 export async function mayCall(service: Service, reading: Reading, wanted = 1): Promise<boolean> {
   const missing = wanted - reading.calls.left;
   if (missing > 0) {
-    reading.calls.left += await service.guards.reserveCallsNow(missing);
+    const more = await service.guards.reserveCallsNow(missing, { spares: true });
+    reading.calls.left += more.calls;
+    // What is not made goes back under one time: that of the oldest.
+    if (more.calls > 0) reading.calls.slotAt = Math.min(reading.calls.slotAt, more.slotAt);
     await service.reach("run:calls-reserved");
   }
   return reading.calls.left >= wanted;

@@ -13,7 +13,7 @@ export type WireAnswer = { status: number; header: (name: string) => string | un
  */
 export function classifyAnswer(answer: WireAnswer, cooldown: CooldownBounds, clock: Clock): Failure | null {
   const { status } = answer;
-  const { code, text } = readErrorBody(answer.body);
+  const { code, text, isObject } = readErrorBody(answer.body);
   const reason = text === "" ? `HTTP ${status}` : `HTTP ${status}: ${text}`;
   switch (status) {
     case 200:
@@ -23,9 +23,9 @@ export function classifyAnswer(answer: WireAnswer, cooldown: CooldownBounds, clo
     case 503:
       return code === "3002" ? { kind: "busy" } : { kind: "failed", status, reason };
     case 404:
-      // SnapTrade answers JSON; a page comes from something in between, or from a wrong base URL, and says nothing
-      // about the account. Believing it would close every account at once (I7).
-      return isMarkup(answer.body) ? { kind: "failed", status, reason } : { kind: "gone" };
+      // SnapTrade answers a JSON object; anything else comes from something in between, or from a wrong base URL, and
+      // says nothing about the account. Believing it would close every account at once (I7).
+      return isObject ? { kind: "gone" } : { kind: "failed", status, reason };
     case 402:
     case 410:
       return { kind: "refused", status, reason };
@@ -95,15 +95,16 @@ const errorBody = z
   .partial();
 
 /** SnapTrade's error bodies are not uniform: text in `detail`, `default_detail` or `error`, code a number or a string. */
-function readErrorBody(body: string): { code: string | undefined; text: string } {
-  if (body.trim() === "") return { code: undefined, text: "" };
-  if (isMarkup(body)) return { code: undefined, text: "the body is a page, not JSON" };
+function readErrorBody(body: string): { code: string | undefined; text: string; isObject: boolean } {
+  const nothing = { code: undefined, isObject: false };
+  if (body.trim() === "") return { ...nothing, text: "" };
+  if (isMarkup(body)) return { ...nothing, text: "the body is a page, not JSON" };
   const parsed = parseJsonText(body);
   const fields = parsed.ok ? errorBody.safeParse(parsed.json) : undefined;
-  if (!fields?.success) return { code: undefined, text: "the body is not a JSON object" };
+  if (!fields?.success) return { ...nothing, text: "the body is not a JSON object" };
   const { detail, default_detail, error, code, default_code } = fields.data;
   const text = scalarText(detail) ?? scalarText(default_detail) ?? scalarText(error) ?? "";
-  return { code: scalarText(code) ?? scalarText(default_code), text };
+  return { code: scalarText(code) ?? scalarText(default_code), text, isObject: true };
 }
 
 function isMarkup(body: string): boolean {

@@ -95,11 +95,10 @@ const SCRIPTS = new Map<string, Script>([
       if (redis.get(webhook) !== mine) redis.set(webhook, mine, seconds(ttl));
       if (queued === undefined) return ["claimed", ""];
       const found = redis.get(queued);
-      if (found === null || found.startsWith("pending:")) {
+      if (shortCut !== "1" || found === null || found.startsWith("pending:")) {
         if (found !== mine) redis.set(queued, mine, seconds(queuedTtl));
         return ["claimed", ""];
       }
-      if (shortCut !== "1") return ["claimed", ""];
       redis.set(webhook, "accepted", seconds(ttl));
       add(redis.hash(metrics), fields[1] ?? "", 1);
       add(redis.hash(metrics), fields[2] ?? "", 1);
@@ -131,11 +130,11 @@ const SCRIPTS = new Map<string, Script>([
     lua.LUA_RESERVE_NOW,
     (redis, keys, args) => {
       const budget = openBudget(redis, keys, args);
-      const free = budget.nextFree(Number(args[4]), true);
-      if (free.base > budget.now) return 0;
-      budget.take(free);
+      const free = budget.nextFree(Number(args[4]), args[5] === "1");
+      if (free.base > budget.now) return ["0", "0"];
+      const { at } = budget.take(free);
       budget.spend(free.calls, free.isSpare);
-      return free.calls;
+      return [String(free.calls), at.toFixed(0)];
     },
   ],
   [
@@ -148,7 +147,7 @@ const SCRIPTS = new Map<string, Script>([
         if (Number(args[7]) > 0) budget.addSpare(Number(args[8]), Number(args[7]));
         if (unused !== "") budget.giveBack(unused);
       }
-      if (args[6] === "1" && redis.get(queued) === args[5]) redis.delete(queued);
+      if (args[6] === "2" || (args[6] === "1" && redis.get(queued) === args[5])) redis.delete(queued);
       const waits = reserveAll(budget, slots, args, 10);
       count(redis, metrics, args, 10 + 2 * slots.length);
       return waits;

@@ -7,6 +7,7 @@ import { operator, patient } from "@/tests/integration/cli/operator";
 import { type ServedApp, serveApp } from "@/tests/support/serve-app";
 
 const MINUTE = 60_000;
+const NONE = { calls: 0, slotAt: 0 };
 const AUTH_USER = "6f1f5c1e-2f5b-4a51-9d2e-3a6c1f0e8b77";
 
 /** A worker of a busy machine may be put off once by QStash, for ten seconds. */
@@ -109,7 +110,7 @@ test("a known user keeps the secret that works until SnapTrade has accepted the 
   expect(refused).toMatchObject({ exit: 1, document: { created: false, before: "stored" } });
   expect(refused.text).toMatch(/^user-0001 is known and keeps its old secret: .* SnapTrade refused \(401/);
 
-  const guards = { ...service.guards, reserveCallsNow: async () => 0 };
+  const guards = { ...service.guards, reserveCallsNow: async () => NONE };
   const unheard = await addUserCommand(operator({ ...service, guards }), { ...seeded(1), authUserId: undefined }, 0);
   expect(unheard.text).toMatch(/^user-0001 is known and keeps its old secret: .* has none free/);
   expect(await storedUser("user-0001")).toEqual(before);
@@ -162,7 +163,7 @@ test("a listing waits while the budget has no call free, and goes on when it has
     ...service.guards,
     reserveCallsNow: async (calls) => {
       looks += 1;
-      return looks < 3 ? 0 : calls;
+      return looks < 3 ? NONE : { calls, slotAt: 0 };
     },
   };
   const tools = operator({ ...service, guards });
@@ -174,7 +175,7 @@ test("a listing waits while the budget has no call free, and goes on when it has
 
 test("a listing that waits longer than asked ends with exit code 1, and the user stays stored", async () => {
   let now = Date.now();
-  const guards = { ...service.guards, reserveCallsNow: async () => 0 };
+  const guards = { ...service.guards, reserveCallsNow: async () => NONE };
   const tools = operator({ ...service, guards, clock: () => now }, (ms) => {
     now += ms;
   });
@@ -185,7 +186,7 @@ test("a listing that waits longer than asked ends with exit code 1, and the user
 });
 
 test("while Redis is away nothing is waited for: the command says what to check", async () => {
-  const guards = { ...service.guards, reserveCallsNow: async () => 0, read: async () => AWAY };
+  const guards = { ...service.guards, reserveCallsNow: async () => NONE, read: async () => AWAY };
   const tools = operator({ ...service, guards });
   const report = await addUserCommand(tools, { ...seeded(3), authUserId: undefined }, MINUTE);
   expect(report).toMatchObject({

@@ -44,8 +44,8 @@ describe("I5: calls that a run held and did not make are not lost", () => {
   test("what is too little for a job waits for more", async () => {
     await backlog(2);
     expect(await budget.reserve([budget.job()])).toEqual([TAIL]);
-    expect(await budget.guards.reserveCallsNow(2)).toBe(2);
-    expect(await budget.guards.reserveCallsNow(1)).toBe(0);
+    expect(await budget.callsNow(2)).toBe(2);
+    expect(await budget.callsNow(1)).toBe(0);
   });
 
   test("a job that is due later does not take them, nor the place of those that wait", async () => {
@@ -93,9 +93,17 @@ describe("I5: calls that a run held and did not make are not lost", () => {
     expect(slotAt).toBe(begin);
     await budget.release(next, 3, slotAt);
     budget.now = begin + 2_000;
-    expect(await budget.guards.reserveCallsNow(1)).toBe(1);
+    expect(await budget.callsNow(1)).toBe(1);
     budget.now += 1;
-    expect(await budget.guards.reserveCallsNow(1)).toBe(0);
+    expect(await budget.callsNow(1)).toBe(0);
+  });
+
+  test("more calls in the middle of a run say of which slot they are", async () => {
+    const begin = budget.now;
+    await backlog(3);
+    budget.now += 1_500;
+    expect(await budget.guards.reserveCallsNow(2, { spares: true })).toEqual({ calls: 2, slotAt: begin });
+    expect(await budget.guards.reserveCallsNow(1, { spares: false })).toEqual({ calls: 0, slotAt: 0 });
   });
 
   test("a slot of spare calls that is not used gives them back", async () => {
@@ -119,7 +127,7 @@ describe("I5: calls that a run held and did not make are not lost", () => {
   test("they are not handed out inside a hold", async () => {
     await backlog(3);
     await budget.guards.observeLimits({ ...quiet, holdMs: 10_000 });
-    expect(await budget.guards.reserveCallsNow(3)).toBe(0);
+    expect(await budget.callsNow(3)).toBe(0);
   });
 
   test.each(["by an answer", "by another deployment"])("they are gone once the limit has changed %s", async (by) => {

@@ -247,12 +247,12 @@ describe("I6: no run is admitted inside a cooldown or hold", () => {
   });
 
   test("more calls in the middle of a run are free now, or not at all", async () => {
-    expect(await budget.guards.reserveCallsNow(2)).toBe(2);
-    expect(await budget.guards.reserveCallsNow(2)).toBe(0);
+    expect(await budget.callsNow(2)).toBe(2);
+    expect(await budget.callsNow(2)).toBe(0);
     budget.now += 640;
-    expect(await budget.guards.reserveCallsNow(2)).toBe(2);
+    expect(await budget.callsNow(2)).toBe(2);
     budget.now += WINDOW;
     await budget.guards.observeLimits({ ...quiet, holdMs: 10_000 });
-    expect(await budget.guards.reserveCallsNow(1)).toBe(0);
+    expect(await budget.callsNow(1)).toBe(0);
   });
 });

@@ -32,7 +32,16 @@ async function expectLives(key: string, [least, most]: readonly [number, number]
 /** A job that nobody knows: only Redis is asked. */
 function lockOf(accountId: string, token: string) {
   const job: JobMessage = { jobId: randomUUID(), workType: "holdings", accountId, delivery: 1 };
-  const end = { job, token, began: true, unused: null, unmade: { calls: 0, slotAt: 0 }, publish: [], counts: {} };
+  const end = {
+    job,
+    token,
+    began: true,
+    closed: false,
+    unused: null,
+    unmade: { calls: 0, slotAt: 0 },
+    publish: [],
+    counts: {},
+  };
   return {
     end,
     claim: () =>

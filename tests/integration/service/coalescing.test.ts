@@ -235,6 +235,26 @@ test("an event that says a part failed upstream never takes the short cut", asyn
   expect(await driver.rowsOf(webhookId)).toHaveLength(1);
 });
 
+test("while a part has failed upstream no event takes the short cut: the one that says all is well must reach its row", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const bad = { success: false, error: "timeout" };
+  const good = { success: true };
+  const { jobId } = await driver.event(HOLDINGS, account);
+  expect(await driver.redis("GET", queuedKey(account))).toBe(jobId);
+  await driver.event(HOLDINGS, account, { details: { positions: good, balances: bad, orders: good } });
+  // It says nothing about parts: the failed one stays so.
+  await driver.event(HOLDINGS, account);
+  driver.stack.supabase.fault({ outage: true });
+  const webhookId = randomUUID();
+  const details = { positions: good, balances: good, orders: good };
+  expect(await driver.event(HOLDINGS, account, { webhookId, details })).toMatchObject({ status: 503 });
+  driver.stack.supabase.clearFaults();
+  expect(await driver.event(HOLDINGS, account, { webhookId, details })).toMatchObject({ outcome: "coalesced", jobId });
+  const [stored] = await driver.sql`select failed_parts from snaptrade_accounts where account_id = ${account}`;
+  expect(stored?.failed_parts).toEqual([]);
+  expect(await driver.redis("GET", queuedKey(account))).toBe(jobId);
+});
+
 test("the runs of two jobs of one key begin no closer than the spacing, and the second waits in QStash, not in a function", async () => {
   const { limits } = driver.service.env;
   const spacingMs = limits.minRunSpacingMs;

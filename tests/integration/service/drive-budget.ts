@@ -78,6 +78,10 @@ export class BudgetDriver {
   async reserve(jobs: Publishable[], guards: Guards = this.guards): Promise<number[]> {
     return positive(await guards.settleSlots(jobs));
   }
+  /** More calls at once, spare ones too. */
+  async callsNow(calls: number): Promise<number> {
+    return (await this.guards.reserveCallsNow(calls, { spares: true })).calls;
+  }
   admit(
     given: Publishable,
     retried = 0,
@@ -95,7 +99,16 @@ export class BudgetDriver {
     slotAt: number,
     token = tokenOf(given, given.delivery, 0),
   ): Promise<void> {
-    const end = { job: given, token, began: true, unused: null, unmade: { calls, slotAt }, publish: [], counts: {} };
+    const end = {
+      job: given,
+      token,
+      began: true,
+      closed: false,
+      unused: null,
+      unmade: { calls, slotAt },
+      publish: [],
+      counts: {},
+    };
     positive(await this.guards.releaseAccountLock(end));
   }
 }

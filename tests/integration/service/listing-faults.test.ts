@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { isAway } from "@/lib/guards/redis-scripts";
 import type { Provider } from "@/lib/provider/provider";
 import { empty, jobsPublished, names, reconcileTick, timePasses } from "@/tests/integration/service/cron-calls";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
@@ -46,6 +47,35 @@ test("no two calls free: nobody is listed, and they are asked for again by the n
   expect(await comparedUsers()).toEqual([]);
   await timePasses(driver, 30_000);
   expect((await reconcileTick(driver)).listed).toBeGreaterThan(0);
+});
+
+test("calls that other runs did not make begin no listing in a backlog: what it finds would get none", async () => {
+  const { guards } = driver.service;
+  const [first, ...others] = names("other", 40).map((jobId) => ({ jobId, delivery: 1, calls: 3 }));
+  if (first === undefined) throw new Error("There is no job");
+  await guards.reserveSlots([first, ...others], 120_000);
+  const job = { jobId: first.jobId, workType: "holdings", accountId: "other", delivery: 1 } as const;
+  const run = { job, token: "token", retried: 0, replace: false, calls: 3, counts: {} };
+  const admitted = await guards.claimAccountLock(run);
+  if (isAway(admitted) || admitted.kind !== "go") throw new Error("The run was not admitted");
+  const unmade = { calls: admitted.calls, slotAt: admitted.slotAt };
+  await guards.releaseAccountLock({ ...run, began: true, closed: false, unused: null, unmade, publish: [] });
+  expect(await reconcileTick(driver)).toMatchObject({ listed: 0 });
+  expect(callsMade()).toEqual([]);
+  expect((await guards.reserveCallsNow(2, { spares: true })).calls).toBe(2);
+});
+
+test("a user whose keys got no slot is listed again by the next tick, and they are queued then", async () => {
+  const { guards } = driver.service;
+  driver.service.guards = { ...guards, reserveSlots: async () => [] };
+  expect((await reconcileTick(driver)).listed).toBeGreaterThan(0);
+  driver.service.guards = guards;
+  expect(await comparedUsers()).toEqual([]);
+  expect(jobsPublished(driver)).toEqual([]);
+  await timePasses(driver, 30_000);
+  await reconcileTick(driver);
+  expect(await comparedUsers()).not.toEqual([]);
+  expect(jobsPublished(driver)).not.toEqual([]);
 });
 
 test("a listing that SnapTrade refuses is not tried again the same day, and another user's goes on", async () => {

@@ -192,8 +192,8 @@ test("a 404 closes the account: the job and the trailing job are gone, and later
   expect(driver.published).toHaveLength(published);
   expect(await driver.rowsOf(webhookId)).toMatchObject([{ finished_at: expect.any(Date) }]);
   const later = randomUUID();
-  expect(await driver.event(HOLDINGS, account, { webhookId: later })).toMatchObject({ status: 200 });
-  await driver.app.settled();
+  // Not by Redis alone: neither of the closed jobs stands behind the queued key.
+  expect(await driver.event(HOLDINGS, account, { webhookId: later })).toMatchObject({ outcome: "ignored" });
   expect(await driver.rowsOf(later)).toMatchObject([{ outcome: "ignored", processed: false, job_ids: [] }]);
 });
 

@@ -118,6 +118,22 @@ test("a part that the event reports as failed upstream is left alone; the good p
   expect(await storedVersion(driver, run.account, 3)).toEqual({ positions: true, balances: true, orders: true });
 });
 
+test("a part that had failed before the run began is left to the next one, though an event of meanwhile says that all is well", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  await driver.simulate("PUT", `accounts/${account}`, { balances: [], orders: [] });
+  const { jobId } = await driver.event(HOLDINGS, account, { details: { positions: good, balances: bad, orders: bad } });
+  const reading = driver.hold("run:part");
+  const run = driver.deliver(jobId);
+  await reading.reached;
+  const next = await driver.event(HOLDINGS, account, { details: { positions: good, balances: good, orders: good } });
+  reading.release();
+  expect(await run).toMatchObject({ outcome: "done" });
+  expect(await storedCounts(driver, account)).toEqual(before);
+  expect(await driver.deliverWhenDue(next.jobId)).toMatchObject({ outcome: "done" });
+  expect(await storedCounts(driver, account)).toMatchObject({ balances: 0, orders: 0 });
+});
+
 test("an event that says nothing about parts does not make a failed part good", async () => {
   const account = await driver.synced(driver.nextAccount());
   const before = await storedCounts(driver, account);
@@ -135,7 +151,7 @@ test("empty positions whose confirmation has no call left are left alone; the ne
   await driver.simulate("PUT", `accounts/${account}`, { positions: [] });
   const { jobId } = await driver.event(HOLDINGS, account);
   const { reserveCallsNow } = driver.service.guards;
-  driver.service.guards.reserveCallsNow = async () => 0;
+  driver.service.guards.reserveCallsNow = async () => ({ calls: 0, slotAt: 0 });
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
   expect(await storedCounts(driver, account)).toEqual(before);
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 0 });
@@ -178,9 +194,9 @@ test("a run makes no call that the budget did not hand out (I5): a new account, 
     if (admission.kind === "go") granted += admission.calls;
     return admission;
   };
-  driver.service.guards.reserveCallsNow = async (calls) => {
-    const got = await reserveCallsNow(calls);
-    granted += got;
+  driver.service.guards.reserveCallsNow = async (...asked) => {
+    const got = await reserveCallsNow(...asked);
+    granted += got.calls;
     return got;
   };
   const made = async (account: string, jobId: string | undefined, retried = 0) => {

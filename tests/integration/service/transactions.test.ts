@@ -95,7 +95,7 @@ test("a short budget spreads the pages over several deliveries; none is read twi
   const all = trades("spread", 1100);
   const { account, jobId } = await withTrades(all);
   const { reserveCallsNow } = driver.service.guards;
-  driver.service.guards.reserveCallsNow = async () => 0;
+  driver.service.guards.reserveCallsNow = async () => ({ calls: 0, slotAt: 0 });
   expect(await driver.deliver(jobId)).toMatchObject({ status: 200, outcome: "deferred" });
   expect(await driver.jobOf(jobId)).toMatchObject({ status: "queued", attempts: 0, delivery: 2 });
   expect(await stored(account)).toHaveLength(1000);

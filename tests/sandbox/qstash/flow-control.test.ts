@@ -218,6 +218,22 @@ describe("management", () => {
     expect(await flowControl.get("k")).toMatchObject({ parallelismMax: 5, rateMax: 20, ratePeriod: 120 });
   });
 
+  test("a pinned parallelism is what deliveries keep to, whatever their messages bring", async () => {
+    const stage = await setStage();
+    const held = holdCalls(stage);
+    await publishMany(stage, 1, { parallelism: 5 });
+    await until(() => held.length === 1);
+    await stage.client.flowControl.pin("k", { parallelism: 1 });
+    await publishMany(stage, 2, { parallelism: 5 }, "k", 1);
+    expect(await stage.client.flowControl.get("k")).toMatchObject({ parallelismCount: 1, waitListSize: 2 });
+    for (let answered = 0; answered < 3; answered++) {
+      await until(() => held.length > answered);
+      held[answered]?.response.end();
+    }
+    await settled(stage, 3);
+    expect(stage.destination.mostAtOnce).toBe(1);
+  });
+
   test("an unknown key is answered 404, and a pin without a usable value 400", async () => {
     const { api } = await setStage();
     expect((await api("GET", "/v2/flowControl/unknown")).status).toBe(404);
