@@ -18,13 +18,13 @@ const HUNDRED = 100;
  * Accounts that fail for ever beside healthy ones: every fifth hundred answers 500 (a broken brokerage: three calls an
  * attempt, which are repeated), the others 403 (access was taken away: one call). With them and without them, so that the
  * healthy ones can be compared. The limit leaves room for both, retries after 1 and 3 minutes included (about 670 calls a
- * minute of the 900 that the share gives): what is measured is whether failures take more of it than they must.
+ * minute of the 1,125 that the share gives): what is measured is whether failures take more of it than they must.
  */
 export function failingAccounts({ failing, healthy }: { failing: number; healthy: number }): Scenario[] {
   const shared = {
     ...{
       accounts: FIRST_FAILING + failing,
-      limit: 1_200,
+      limit: 1_500,
       patienceMs: 0,
       drains: false,
       isScarce: false,
