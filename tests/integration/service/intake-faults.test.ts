@@ -53,11 +53,21 @@ test.each([
 
 test("Postgres away while another event holds the queued key: only our own claims go", async () => {
   const account = await driver.synced(driver.nextAccount());
-  const { jobId } = await driver.event(HOLDINGS, account);
+  const [ours, other] = [driver.hold("intake:claimed"), driver.hold("intake:claimed")];
   const webhookId = randomUUID();
+  const first = driver.event(HOLDINGS, account, { webhookId });
+  await ours.reached;
+  const second = driver.event(HOLDINGS, account);
+  await other.reached;
+  const claimed = await driver.redis("GET", `snaptrade:account:queued:holdings:${account}`);
   driver.stack.supabase.fault({ outage: true });
-  const details = { orders: { success: false } };
-  expect(await driver.event(HOLDINGS, account, { webhookId, details })).toMatchObject({ status: 503 });
+  ours.release();
+  expect(await first).toMatchObject({ status: 503 });
+  expect(await claimsOf(webhookId, account)).toEqual([null, claimed]);
+  driver.stack.supabase.clearFaults();
+  other.release();
+  const { outcome, jobId } = await second;
+  expect(outcome).toBe("accepted");
   expect(await claimsOf(webhookId, account)).toEqual([null, jobId]);
 });
 
