@@ -116,7 +116,8 @@ export async function releaseSnapTradeWebhook(
 }
 
 /**
- * Before the publish: the webhook key says accepted, the queued key names the job if it still holds our nonce, and the
+ * Before the publish: the webhook key says accepted, the queued key names the job if it still holds our nonce (without a job
+ * it goes, whatever it holds), and the
  * jobs published now get their slots. Answers the wait of each publish in ms.
  */
 export async function settleSnapTradeWebhook(

@@ -1,9 +1,12 @@
 import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 
+/** Its timers are a clock and the ends of idle connections; nobody waits for them. */
+const HTTP_CLIENT = /node_modules.undici/;
+
 /**
- * Tells of each wait inside a function: a timer of more than a moment that is set and fires while one is under way. The
- * time limit of a call is cleared by its answer and tells nothing. To be called before the contestant's code is loaded.
+ * Tells of each wait inside a function: a timer that is set and fires while one is under way. The time limit of a call is
+ * cleared by its answer and tells nothing. To be called before the contestant's code is loaded.
  */
 export function watchSleeps(onSlept: (ms: number) => void): <T>(work: () => Promise<T>) => Promise<T> {
   let underWay = 0;
@@ -15,7 +18,7 @@ export function watchSleeps(onSlept: (ms: number) => void): <T>(work: () => Prom
   };
   globalThis.setTimeout = new Proxy(later, {
     apply(_target, self, [work, ms, ...given]: [(...given: unknown[]) => void, number | undefined, ...unknown[]]) {
-      const wasUnderWay = underWay > 0;
+      const wasUnderWay = underWay > 0 && !HTTP_CLIENT.test(new Error().stack ?? "");
       const fire = () => {
         told(ms, wasUnderWay);
         work(...given);

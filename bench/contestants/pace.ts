@@ -16,6 +16,7 @@ export function createPace(clock: WorldClock, { rateLimit, rateWindowMs }: Limit
   /** Of a timer that woke late so much is made up for. */
   const mostLateMs = CALLS.holdings * callMs;
   let freeMs = 0;
+  let heldUntilMs = 0;
   let last = Promise.resolve();
 
   function spend(calls: number): void {
@@ -23,7 +24,8 @@ export function createPace(clock: WorldClock, { rateLimit, rateWindowMs }: Limit
   }
 
   async function free(): Promise<void> {
-    for (let ms = freeMs - worldNow(clock); ms > 0; ms = freeMs - worldNow(clock)) {
+    const left = () => Math.max(freeMs, heldUntilMs) - worldNow(clock);
+    for (let ms = left(); ms > 0; ms = left()) {
       await sleep(Math.ceil(wallMs(clock, ms)));
     }
     spend(1);
@@ -35,11 +37,11 @@ export function createPace(clock: WorldClock, { rateLimit, rateWindowMs }: Limit
       last = last.then(free);
       return last;
     },
-    /** The job that was found makes so many calls beside that one; -1: there was none. */
+    /** The job that was found makes so many calls beside that one; less than 0: calls that were not made. */
     spend,
     /** The provider wants to be left alone. */
     hold(ms: number): void {
-      freeMs = Math.max(freeMs, worldNow(clock) + ms);
+      heldUntilMs = Math.max(heldUntilMs, worldNow(clock) + ms);
     },
   };
 }

@@ -63,9 +63,10 @@ function ownChecks(row: Row): Check[] {
     const target = `${LEAST_SHARE_USED} of the share used`;
     checks.push({ target, value: row.shareUsed, isMet: row.shareUsed >= LEAST_SHARE_USED });
   }
-  if (row.drainOverBound !== null) {
+  if (row.drainSeconds !== null) {
     const target = `drain at most ${MOST_DRAIN} of the bound`;
-    checks.push({ target, value: row.drainOverBound, isMet: row.drainOverBound <= MOST_DRAIN });
+    const value = row.drainSeconds === "never" ? "never" : row.drainOverBound;
+    checks.push({ target, value, isMet: atMost(value, MOST_DRAIN) });
   }
   if (["a", "b"].includes(scenario)) {
     const target = `at most ${MOST_DELIVERIES} deliveries a job`;

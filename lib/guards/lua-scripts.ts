@@ -48,13 +48,16 @@ return gone
 
 /**
  * settle, before the publish. KEYS budget, cooldown, metrics, webhook, queued ('' none), slot...
- * ARGV [5] pending, [6] webhookTtl, [7] queuedTtl, [8] job id of the queued slot or '', [9] number of slots,
+ * ARGV [5] pending, [6] webhookTtl, [7] queuedTtl, [8] job id of the queued slot or '' (nothing may stand behind the queued
+ * key then, whoever put it there: that one knew less), [9] number of slots,
  * then (calls, dueInMs) a slot, then the counts. Returns the wait of each slot.
  */
 export const LUA_SETTLE = `${LUA_BUDGET}${LUA_COUNT}
 redis.call('SET', KEYS[4], 'accepted', 'EX', ARGV[6])
-if KEYS[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5] then
-  if ARGV[8] ~= '' then redis.call('SET', KEYS[5], ARGV[8], 'EX', ARGV[7]) else redis.call('DEL', KEYS[5]) end
+if KEYS[5] ~= '' and ARGV[8] == '' then
+  redis.call('DEL', KEYS[5])
+elseif KEYS[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5] then
+  redis.call('SET', KEYS[5], ARGV[8], 'EX', ARGV[7])
 end
 local slots, waits = tonumber(ARGV[9]), {}
 for i = 1, slots do

@@ -7,7 +7,7 @@ import { decryptSecret } from "@/lib/secrets";
 import type { Service } from "@/lib/service";
 
 export type Listing =
-  /** `accepted`: jobs of keys that are behind; where others got no slot, the user is listed again. */
+  /** `accepted`: jobs of keys that are behind; where others got no slot, the user's listing is not marked as done. */
   | { kind: "listed"; connections: number; accounts: number; behind: number; accepted: number }
   /** The budget has no two calls free now. */
   | { kind: "no_budget" }
@@ -46,7 +46,7 @@ export async function listUser(
   const bulk = await acceptBulk(service, "reconcile", behind);
   if (!isAway(bulk)) {
     await publishJobs(service, bulk.publish, bulk.waits);
-    // Else it comes again: to whom no slot was granted nobody else would come for a day.
+    // A listing that was due stays due: else nobody would come to those without a slot for a day.
     if (bulk.taken === behind.length) await service.store.markListed({ userId: user.userId });
     await service.reach("reconcile:marked");
   }

@@ -1,6 +1,6 @@
 import { endOf, othersMayBeRead, type ReadEnd } from "@/lib/jobs/run-end";
 import type { LimitWatch } from "@/lib/jobs/watch-limits";
-import type { AccountDetail, Answer, Failure, ProviderUser } from "@/lib/provider/provider";
+import type { AccountDetail, Answer, Failure, Positions, ProviderUser } from "@/lib/provider/provider";
 import type { Service } from "@/lib/service";
 import type { Begun } from "@/lib/store/answers";
 import type { Parts } from "@/lib/store/store";
@@ -37,6 +37,8 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   }
   /** It had failed upstream before this run: what comes may be old, though an event of meanwhile says that all is well. */
   const hadFailed = (part: string) => begun.failedParts.includes(part);
+  /** Positions say themselves how new they are; the commit refuses older ones. */
+  const areOld = (positions: Positions) => hadFailed("positions") && positions.asOf === null;
   const stopped = () => failures.some(({ failure }) => !othersMayBeRead(failure));
 
   if (!(await mayCall(service, reading, begun.calls))) {
@@ -56,7 +58,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   if (stopped()) return ended();
   const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
   const positionsDoubted = isDoubted(positions?.positions ?? null, begun.storedPositions);
-  if (positions !== null && !positionsDoubted) holdings.positions = positions;
+  if (positions !== null && !positionsDoubted && !areOld(positions)) holdings.positions = positions;
   if (stopped()) return ended();
   if (balancesDoubted || positionsDoubted) {
     // This call and the orders.
@@ -69,7 +71,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
       parts.account = account;
       if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
       if (balances !== null && !hadFailed("balances")) holdings.balances = balances;
-      if (positions !== null) holdings.positions = positions;
+      if (positions !== null && !areOld(positions)) holdings.positions = positions;
     }
   }
   const orders = await read("orders", () => provider.readOrders(user, accountId, signal));

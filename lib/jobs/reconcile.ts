@@ -71,9 +71,9 @@ async function listUsers(service: Service, timeLeft: () => boolean, signal: Abor
       continue;
     }
     if (listing.kind === "no_budget" || signal.aborted) break;
+    if (listing.kind === "failed" && listing.failure.kind === "throttled") break;
     await service.store.markListed({ userId: user.userId });
     await service.reach("reconcile:marked");
-    if (listing.kind === "failed" && listing.failure.kind === "throttled") break;
   }
   return listed;
 }

@@ -27,7 +27,7 @@ end $$;
 create index snaptrade_users_comparison on public.snaptrade_users (coalesce(compared_at, '-infinity'::timestamptz))
   where deleted_at is null and secret_ciphertext is not null;
 
--- Users whose lists should be read now. At most one listing a user a day: those with waiting events first, then the
+-- Users whose lists should be read now. At most one whole listing a user a day: those with waiting events first, then the
 -- daily comparison, spread over the day. {limit} -> {users: [{userId, secretCiphertext}]}
 -- Asked each minute, so neither the users nor those that are not due are gone through: how many there are is Postgres's own
 -- estimate, and the comparison's time is a stable one (a volatile function would keep the index from being used).

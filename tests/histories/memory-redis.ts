@@ -115,10 +115,8 @@ const SCRIPTS = new Map<string, Script>([
       const budget = openBudget(redis, keys, args);
       const [, , metrics = "", webhook = "", queued = "", ...slots] = keys;
       redis.set(webhook, "accepted", seconds(args[5]));
-      if (queued !== "" && redis.get(queued) === args[4]) {
-        if (args[7]) redis.set(queued, args[7], seconds(args[6]));
-        else redis.delete(queued);
-      }
+      if (queued !== "" && !args[7]) redis.delete(queued);
+      else if (queued !== "" && redis.get(queued) === args[4]) redis.set(queued, args[7] ?? "", seconds(args[6]));
       const waits = reserveAll(budget, slots, args, 9);
       count(redis, metrics, args, 9 + 2 * slots.length);
       return waits;

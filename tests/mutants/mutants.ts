@@ -116,7 +116,7 @@ export const MUTANTS: Mutant[] = [
     edits: [
       {
         file: "lib/jobs/read-holdings.ts",
-        right: "if (balances !== null && !balancesDoubted) holdings.balances = balances;",
+        right: 'if (balances !== null && !balancesDoubted && !hadFailed("balances")) holdings.balances = balances;',
         wrong: "if (!balancesDoubted) holdings.balances = balances ?? [];",
       },
     ],
@@ -191,6 +191,36 @@ export const MUTANTS: Mutant[] = [
       },
     ],
     tests: ["tests/integration/service/budget-spare-ceiling.test.ts", DIFFERENTIAL],
+  },
+  {
+    name: "a job of an account with a failed part behind the queued key",
+    edits: [
+      {
+        file: SCRIPTS,
+        right: "if KEYS[5] ~= '' and ARGV[8] == '' then",
+        wrong: "if KEYS[5] ~= '' and ARGV[8] == '' and redis.call('GET', KEYS[5]) == ARGV[5] then",
+      },
+    ],
+    tests: [COALESCING],
+  },
+  {
+    name: "a part that had failed upstream believed, because an event of meanwhile says that all is well",
+    edits: [
+      {
+        file: "lib/jobs/read-holdings.ts",
+        right: "const hadFailed = (part: string) => begun.failedParts.includes(part);",
+        wrong: "const hadFailed = (_part: string) => false;",
+      },
+    ],
+    tests: ["tests/integration/service/run-parts.test.ts"],
+  },
+  {
+    name: "a listing that begins with spare calls, and is done without slots for what it found",
+    edits: [
+      { file: "lib/jobs/list-users.ts", right: "{ spares: false }", wrong: "{ spares: true }" },
+      { file: "lib/jobs/list-users.ts", right: "if (bulk.taken === behind.length) ", wrong: "" },
+    ],
+    tests: ["tests/integration/service/listing-faults.test.ts"],
   },
   {
     name: "an event in the middle of a long reading forgotten",

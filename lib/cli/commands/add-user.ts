@@ -92,8 +92,7 @@ export function notListed({ before, reason }: Extract<AddedUser, { kind: "not_li
 
 export function listed(facts: { connections: number; accounts: number; jobs: number; left: number; released: number }) {
   const { connections, accounts, jobs, left, released } = facts;
-  const later =
-    left > 0 ? ` ${left} more had no slot now: they are queued in the next minutes, as the budget allows.` : "";
+  const later = left > 0 ? ` ${left} more had no slot now: the sweep queues what was never read within 15 min.` : "";
   return (
     `${counted(connections, "connection")}, ${counted(accounts, "account")}; ` +
     `${counted(jobs, "first job")} queued, ${counted(released, "waiting event")} released.${later}`

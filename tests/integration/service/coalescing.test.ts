@@ -255,6 +255,24 @@ test("while a part has failed upstream no event takes the short cut: the one tha
   expect(await driver.redis("GET", queuedKey(account))).toBe(jobId);
 });
 
+test("nor where an event that knew nothing of the failed part settles after the one that told of it", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const details = { positions: { success: true }, balances: { success: false, error: "timeout" } };
+  const [failed, plain] = [driver.hold("intake:claimed"), driver.hold("intake:claimed")];
+  const settling = [driver.hold("intake:accepted"), driver.hold("intake:accepted")];
+  const first = driver.event(HOLDINGS, account, { details });
+  await failed.reached;
+  const second = driver.event(HOLDINGS, account);
+  await plain.reached;
+  plain.release();
+  await settling[0]?.reached;
+  failed.release();
+  await settling[1]?.reached;
+  for (const gate of settling) gate.release();
+  await Promise.all([first, second]);
+  expect(await driver.redis("GET", queuedKey(account))).toBeNull();
+});
+
 test("the runs of two jobs of one key begin no closer than the spacing, and the second waits in QStash, not in a function", async () => {
   const { limits } = driver.service.env;
   const spacingMs = limits.minRunSpacingMs;
