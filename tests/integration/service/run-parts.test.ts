@@ -134,6 +134,24 @@ test("a part that had failed before the run began is left to the next one, thoug
   expect(await storedCounts(driver, account)).toMatchObject({ balances: 0, orders: 0 });
 });
 
+test("positions that had failed and do not say how new they are are left to the next run too", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  driver.stack.snaptrade.bumpAccount(account, "holdings");
+  await driver.simulate("PUT", `accounts/${account}`, { data_freshness: { as_of: null } });
+  const { jobId } = await driver.event(HOLDINGS, account, {
+    details: { positions: bad, balances: good, orders: good },
+  });
+  const reading = driver.hold("run:part");
+  const run = driver.deliver(jobId);
+  await reading.reached;
+  const next = await driver.event(HOLDINGS, account, { details: { positions: good, balances: good, orders: good } });
+  reading.release();
+  expect(await run).toMatchObject({ outcome: "done" });
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: true, orders: true });
+  expect(await driver.deliverWhenDue(next.jobId)).toMatchObject({ outcome: "done" });
+  expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: true });
+});
+
 test("an event that says nothing about parts does not make a failed part good", async () => {
   const account = await driver.synced(driver.nextAccount());
   const before = await storedCounts(driver, account);
