@@ -37,8 +37,8 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   }
   /** It had failed upstream before this run: what comes may be old, though an event of meanwhile says that all is well. */
   const hadFailed = (part: string) => begun.failedParts.includes(part);
-  /** Positions say themselves how new they are; the commit refuses older ones. */
-  const areOld = (positions: Positions) => hadFailed("positions") && positions.asOf === null;
+  /** Positions say themselves how new they are, and the commit refuses older ones; not where they say nothing readable. */
+  const mayBeOld = ({ asOf }: Positions) => hadFailed("positions") && Number.isNaN(Date.parse(asOf ?? ""));
   const stopped = () => failures.some(({ failure }) => !othersMayBeRead(failure));
 
   if (!(await mayCall(service, reading, begun.calls))) {
@@ -58,7 +58,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   if (stopped()) return ended();
   const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
   const positionsDoubted = isDoubted(positions?.positions ?? null, begun.storedPositions);
-  if (positions !== null && !positionsDoubted && !areOld(positions)) holdings.positions = positions;
+  if (positions !== null && !positionsDoubted && !mayBeOld(positions)) holdings.positions = positions;
   if (stopped()) return ended();
   if (balancesDoubted || positionsDoubted) {
     // This call and the orders.
@@ -71,7 +71,7 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
       parts.account = account;
       if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
       if (balances !== null && !hadFailed("balances")) holdings.balances = balances;
-      if (positions !== null && !areOld(positions)) holdings.positions = positions;
+      if (positions !== null && !mayBeOld(positions)) holdings.positions = positions;
     }
   }
   const orders = await read("orders", () => provider.readOrders(user, accountId, signal));

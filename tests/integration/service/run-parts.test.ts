@@ -137,7 +137,7 @@ test("a part that had failed before the run began is left to the next one, thoug
 test("positions that had failed and do not say how new they are are left to the next run too", async () => {
   const account = await driver.synced(driver.nextAccount());
   driver.stack.snaptrade.bumpAccount(account, "holdings");
-  await driver.simulate("PUT", `accounts/${account}`, { data_freshness: { as_of: null } });
+  await driver.simulate("PUT", `accounts/${account}`, { data_freshness: { as_of: "unknown" } });
   const { jobId } = await driver.event(HOLDINGS, account, {
     details: { positions: bad, balances: good, orders: good },
   });
