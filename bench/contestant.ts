@@ -14,6 +14,8 @@ export type Parts = {
   databaseUrl: string;
   redisUrl: string;
   qstash: RunningQStash;
+  /** It will be killed, and another process takes over. */
+  kills?: true;
   /** Gets what the contestant's process tells. */
   hear(told: Told): void;
 };

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineTime } from "@/bench/child/usage";
 import type { Contestant, Figures, Running } from "@/bench/contestant";
@@ -41,6 +42,8 @@ export async function runRow(
     closers.add("progress", () => clearInterval(progress));
 
     const machineBefore = machineTime();
+    const pauses = monitorEventLoopDelay({ resolution: 10 });
+    pauses.enable();
     const startedMs = world.now();
     await scenario.play({
       world,
@@ -50,10 +53,22 @@ export async function runRow(
     });
     const drained = scenario.drains ? await quiet(world, running, scenario.patienceMs, stopped) : null;
     const machineAfter = machineTime();
+    pauses.disable();
     if (stopped()) throw new Error("Stopped in the middle of a row.");
     const { jobs, usage } = since(warm, await running.figures());
     const busy = machineBefore !== null && machineAfter !== null ? busyShare(machineBefore, machineAfter) : null;
-    const figures = await rowOf({ world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy });
+    const figures = await rowOf({
+      world,
+      scenario,
+      contestant,
+      tally,
+      startedMs,
+      drained,
+      jobs,
+      usage,
+      busy,
+      pauseMs: pauses.max / 1e6,
+    });
     const canProbe = drained === true && !contestant.direct;
     const isQuiet = () => quiet(world, running, scenario.patienceMs, stopped);
     const row: Row = { ...figures, roundTrips: canProbe ? await countRoundTrips(world, running, isQuiet) : null };

@@ -10,15 +10,15 @@ import { CONNECTIONS } from "@/sandbox/demo/replay-storm";
 const MAIN = new URL("./main.ts", import.meta.url);
 type Child = ReturnType<typeof launch>;
 
-/** Runs the contestant; a second process stands ready to take over, as an instance does elsewhere. */
+/** Runs the contestant; where it will be killed, a second process stands ready to take over, as an instance does elsewhere. */
 export async function startChild(contestant: ContestantName, parts: Parts): Promise<Running> {
-  const { port, clock, env, databaseUrl, redisUrl } = parts;
+  const { port, clock, env, databaseUrl, redisUrl, kills } = parts;
   const hear = (said: Report) => {
     if (said.is === "begun" || said.is === "stored" || said.is === "slept" || said.is === "answered") parts.hear(said);
   };
   const gone: Usage[] = [];
   let current = await serving(launch(contestant, hear));
-  let spare: Child | undefined = launch(contestant, hear);
+  let spare = kills ? launch(contestant, hear) : undefined;
   const poster = createPoster(`http://127.0.0.1:${port}/api/snaptrade/webhook`, CONNECTIONS);
 
   async function serving(child: Child) {

@@ -1,8 +1,8 @@
 import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 
-/** Its timers are a clock and the ends of idle connections; nobody waits for them. */
-const HTTP_CLIENT = /node_modules.undici/;
+/** Its timers, and those of Node's own copy, are a clock and the ends of idle connections; nobody waits for them. */
+const HTTP_CLIENT = /[\\/]undici[\\/]/;
 
 /**
  * Tells of each wait inside a function: a timer that is set and fires while one is under way. The time limit of a call is

@@ -9,6 +9,8 @@ import type { Tally } from "@/sandbox/demo/replay-storm";
 
 /** Above this part of its processors the machine, and not the contestant, makes the figures. */
 const BUSIEST = 0.7;
+/** Half of what a call to Redis may take: where the machine stood still for longer, calls ran out of time. */
+const LONGEST_PAUSE_MS = 500;
 /** How far ahead of its pace the service's budget may be, as a part of the limit. */
 const BURST = 0.05;
 
@@ -19,6 +21,8 @@ export type Row = {
   timeScale: number;
   valid: boolean;
   machineBusy: number | null;
+  /** Real time: the longest for which the bench's own process was kept from running. */
+  longestPauseMs: number;
   drained: boolean | null;
   events: number;
   postedSeconds: number;
@@ -72,11 +76,12 @@ type Ended = {
   jobs: number;
   usage: Usage | null;
   busy: number | null;
+  pauseMs: number;
 };
 
 /** Everything that the bench tells of one row. */
 export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
-  const { world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy } = ended;
+  const { world, scenario, contestant, tally, startedMs, drained, jobs, usage, busy, pauseMs } = ended;
   const { recorder, snaptrade } = world;
   const isCounted = scenario.counted ?? (() => true);
   const runs = [...recorder.runs.values()];
@@ -101,8 +106,9 @@ export async function rowOf(ended: Ended): Promise<Omit<Row, "roundTrips">> {
     scenario: scenario.name,
     contestant: contestant.name,
     timeScale: world.parts.clock.scale,
-    valid: busy === null || busy <= BUSIEST,
+    valid: (busy === null || busy <= BUSIEST) && pauseMs <= LONGEST_PAUSE_MS,
     machineBusy: rounded(busy, 2),
+    longestPauseMs: rounded(pauseMs, 0),
     drained,
     events: tally.sent,
     postedSeconds: rounded(tally.sent === 0 ? 0 : (world.at(tally.lastAnswerAt.getTime()) - startedMs) / 1000, 0),

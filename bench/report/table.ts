@@ -39,6 +39,7 @@ const LINES: readonly [Figure, string][] = [
   ["peakMemoryMb", "peak memory (MB)"],
   ["cpuSeconds", "processor (s, real time)"],
   ["machineBusy", "machine busy"],
+  ["longestPauseMs", "its longest pause (ms, real time)"],
 ];
 
 const TRIPS: readonly [keyof RoundTrips, string][] = [
@@ -67,7 +68,7 @@ function told(value: Row[Figure]): string {
 }
 
 function verdict({ valid, drained, non200 }: Row): string {
-  if (!valid) return colors.red("INVALID: machine busy");
+  if (!valid) return colors.red("INVALID: machine busy or away");
   if (drained === false) return colors.red("not drained");
   return non200 > 0 ? colors.red(`${non200} refused`) : "valid";
 }

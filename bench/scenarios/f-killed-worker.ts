@@ -10,7 +10,7 @@ export function killedWorker(accounts: number): Scenario {
   return {
     name: "f",
     title: `the storm for ${accounts} accounts, the worker killed in the middle`,
-    ...{ accounts, limit: LIMIT, patienceMs: FAULT_PATIENCE_MS, drains: true, isScarce: true },
+    ...{ accounts, limit: LIMIT, patienceMs: FAULT_PATIENCE_MS, drains: true, isScarce: true, kills: true },
     async play({ world, running, replay, wait }) {
       await world.fault({ match: {}, respond: { delayMs: world.latencyMs } });
       const kill = async () => {

@@ -36,6 +36,8 @@ export type Scenario = {
   excusedMs?: number;
   /** It is what the service's own row of another scenario is held against; the others have no use for it. */
   isOwnBaseline?: true;
+  /** Its worker is killed: a second one stands ready. */
+  kills?: true;
   /** QStash is what fails: a queue without it sees nothing of it. */
   byQStash?: true;
   play(stage: Stage): Promise<void>;

@@ -27,7 +27,7 @@ const PROVIDER_LATENCY_MS = 500;
 const WINDOW_MS = 60_000;
 const ALWAYS = 1_000_000_000;
 
-export type WorldOptions = { scale: number; accounts: number; limit: number; activities?: boolean };
+export type WorldOptions = { scale: number; accounts: number; limit: number; activities?: boolean; kills?: true };
 export type Servers = { databases: Databases; redis: Extract<RedisServer, { kind: "server" }> };
 /** Requests that arrived at the fronts, and deliveries of jobs. */
 type Counted = { redis: number; postgres: number; qstash: number; deliveries: number };
@@ -38,7 +38,7 @@ export type ProviderFault = { match: object; respond: { status?: number; delayMs
  * clock. `accounts` are there and were synced just now.
  */
 export async function startWorld(servers: Servers, options: WorldOptions, closers: Closers) {
-  const { scale, accounts, limit, activities = true } = options;
+  const { scale, accounts, limit, activities = true, kills } = options;
   const clock: WorldClock = { scale, startMs: Date.now() };
   const recorder = createRecorder();
   const secretsKey = randomBytes(32);
@@ -72,6 +72,7 @@ export async function startWorld(servers: Servers, options: WorldOptions, closer
     redisUrl: servers.redis.url,
     qstash,
     hear: recorder.hear,
+    ...(kills === undefined ? {} : { kills }),
     env: serviceEnv({
       appUrl: `${HOST}:${port}`,
       cronSecret: "bench-cron-secret",
