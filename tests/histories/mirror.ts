@@ -93,9 +93,13 @@ function lendNames(world: World, answer: unknown): void {
   }
 }
 
-/** Whether two answers say the same, whatever their order; `dueInMs` as far as two clocks can. */
+/**
+ * Whether two answers say the same, whatever their order; `dueInMs` as far as two clocks can, and the day as far as the
+ * history's is ahead of Postgres's, whose rows grow older instead.
+ */
 function agree(a: unknown, b: unknown, name = ""): boolean {
   if (name === "createdAt") return true;
+  if (name === "today") return String(a) <= String(b);
   if (name === "dueInMs") return Math.abs(Number(a) - Number(b)) < CLOCKS_MS;
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((member) => b.some((other) => agree(member, other)));
