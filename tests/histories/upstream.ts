@@ -14,6 +14,9 @@ export type UpstreamFault = "throttled" | "account throttled" | "busy" | "failed
  */
 export class Upstream {
   readonly #versions = new Map<string, number>();
+  /** When each trade was made: its day stays, also when a history passes midnight. */
+  readonly #trades = new Map<string, number[]>();
+  #beganAt: number | undefined;
   readonly #faults = new Map<string, UpstreamFault[]>();
 
   constructor(readonly now: () => number) {}
@@ -24,6 +27,9 @@ export class Upstream {
   change(workType: WorkType, accountId: string): number {
     const version = this.version(workType, accountId) + 1;
     this.#versions.set(`${workType}:${accountId}`, version);
+    if (workType === "transactions") {
+      this.#trades.set(accountId, [...(this.#trades.get(accountId) ?? []), this.now()]);
+    }
     return version;
   }
   /** The next call for this account goes wrong. */
@@ -72,11 +78,12 @@ export class Upstream {
   #text(accountId: string): string {
     return String(this.version("holdings", accountId));
   }
-  /** Newest first: one of today for each version, and a few of long ago. */
+  /** Newest first: one for each version, and a few of long ago. */
   #activities(accountId: string): Activity[] {
-    const today = this.now();
-    const fresh = Array.from({ length: this.version("transactions", accountId) }, (_, i) => activity(i + 1, today));
-    const old = Array.from({ length: OLD_TRANSACTIONS }, (_, i) => activity(-1 - i, today - (i + 20) * DAY_MS));
+    this.#beganAt ??= this.now();
+    const beganAt = this.#beganAt;
+    const fresh = (this.#trades.get(accountId) ?? []).map((madeAt, i) => activity(i + 1, madeAt));
+    const old = Array.from({ length: OLD_TRANSACTIONS }, (_, i) => activity(-1 - i, beganAt - (i + 20) * DAY_MS));
     return [...fresh.reverse(), ...old];
   }
 }
