@@ -144,7 +144,8 @@ return {tostring(calls), string.format('%.0f', at)}
 /**
  * finally. KEYS budget, cooldown, metrics, lock, queued, slot to give back ('' none), slot...
  * ARGV [5] token, [6] job id, [7] the run began ('1') or closed its key's jobs ('2'), [8] calls that it held and did not make,
- * [9] the time of its slot, [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives anything back, and once.
+ * [9] the time of its slot, [10] number of slots, then (calls, dueInMs), then the counts. Only the holder of the lock gives
+ * anything back, and once.
  */
 export const LUA_RELEASE = `${LUA_BUDGET}${LUA_COUNT}
 local lock = redis.call('GET', KEYS[4])

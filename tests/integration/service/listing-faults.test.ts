@@ -89,13 +89,15 @@ test("a listing that SnapTrade refuses is not tried again the same day, and anot
   expect(callsMade()).toHaveLength(3);
 });
 
-test("a 429 ends the listings of the tick and cools everybody down", async () => {
+test("a 429 ends the listings of the tick, cools everybody down, and leaves the user due", async () => {
   await fault("/authorizations", { status: 429, headers: { "Retry-After": "40" } }, 5);
   expect(await reconcileTick(driver)).toMatchObject({ listed: 0 });
   expect(callsMade()).toHaveLength(1);
   await timePasses(driver, 30_000);
   expect(await reconcileTick(driver)).toMatchObject({ listed: 0 });
   expect(callsMade()).toHaveLength(1);
+  // It stays due.
+  expect(await comparedUsers()).toEqual([]);
 });
 
 test("what the answers said is counted", async () => {

@@ -118,17 +118,23 @@ test("a part that the event reports as failed upstream is left alone; the good p
   expect(await storedVersion(driver, run.account, 3)).toEqual({ positions: true, balances: true, orders: true });
 });
 
-test("a part that had failed before the run began is left to the next one, though an event of meanwhile says that all is well", async () => {
-  const account = await driver.synced(driver.nextAccount());
-  const before = await storedCounts(driver, account);
-  await driver.simulate("PUT", `accounts/${account}`, { balances: [], orders: [] });
-  const { jobId } = await driver.event(HOLDINGS, account, { details: { positions: good, balances: bad, orders: bad } });
+/** A run that begins after parts had failed, and an event that comes while it reads and says that all is well. */
+async function runClearedMeanwhile(account: string, details: Record<string, unknown>): Promise<{ jobId: string | undefined }> {
+  const { jobId } = await driver.event(HOLDINGS, account, { details });
   const reading = driver.hold("run:part");
   const run = driver.deliver(jobId);
   await reading.reached;
   const next = await driver.event(HOLDINGS, account, { details: { positions: good, balances: good, orders: good } });
   reading.release();
   expect(await run).toMatchObject({ outcome: "done" });
+  return next;
+}
+
+test("a part that had failed before the run began is left to the next one, though an event of meanwhile says that all is well", async () => {
+  const account = await driver.synced(driver.nextAccount());
+  const before = await storedCounts(driver, account);
+  await driver.simulate("PUT", `accounts/${account}`, { balances: [], orders: [] });
+  const next = await runClearedMeanwhile(account, { positions: good, balances: bad, orders: bad });
   expect(await storedCounts(driver, account)).toEqual(before);
   expect(await driver.deliverWhenDue(next.jobId)).toMatchObject({ outcome: "done" });
   expect(await storedCounts(driver, account)).toMatchObject({ balances: 0, orders: 0 });
@@ -138,15 +144,7 @@ test("positions that had failed and do not say how new they are are left to the 
   const account = await driver.synced(driver.nextAccount());
   driver.stack.snaptrade.bumpAccount(account, "holdings");
   await driver.simulate("PUT", `accounts/${account}`, { data_freshness: { as_of: "unknown" } });
-  const { jobId } = await driver.event(HOLDINGS, account, {
-    details: { positions: bad, balances: good, orders: good },
-  });
-  const reading = driver.hold("run:part");
-  const run = driver.deliver(jobId);
-  await reading.reached;
-  const next = await driver.event(HOLDINGS, account, { details: { positions: good, balances: good, orders: good } });
-  reading.release();
-  expect(await run).toMatchObject({ outcome: "done" });
+  const next = await runClearedMeanwhile(account, { positions: bad, balances: good, orders: good });
   expect(await storedVersion(driver, account, 2)).toEqual({ positions: false, balances: true, orders: true });
   expect(await driver.deliverWhenDue(next.jobId)).toMatchObject({ outcome: "done" });
   expect(await storedVersion(driver, account, 2)).toEqual({ positions: true, balances: true, orders: true });
