@@ -54,8 +54,13 @@ export async function commitReading(service: Service, run: Run, begun: Begun, re
     }
     case "gone": {
       const closed = await store.close(fenced);
-      logger.info(job, "SnapTrade no longer knows the account; its jobs are closed");
-      return { outcome: closed.outcome === "gone" ? "gone" : "overtaken", publish: null };
+      if (closed.outcome === "failed") {
+        logger.warn(job, "SnapTrade answered 404, and an event since says that the account is there: tried again");
+        return closed;
+      }
+      if (closed.outcome === "fenced") return { outcome: "overtaken", publish: null };
+      logger.info(job, "SnapTrade no longer knows the account; it is closed, with its jobs of this work type");
+      return { outcome: "gone", publish: null };
     }
     case "account_gone":
       return { outcome: "gone", publish: null };

@@ -21,7 +21,7 @@ export type Failure =
   | { kind: "throttled"; scope: "client" | "account" | "connection"; retryAfterMs: number; warning?: string }
   /** 503 code 3002: the brokerage connection is busy syncing; safe to retry. */
   | { kind: "busy" }
-  /** 404 from SnapTrade itself (an HTML page is `failed`): the account is not there any more. */
+  /** 404 from SnapTrade itself (a body that is no JSON object is `failed`): the account is not there any more. */
   | { kind: "gone" }
   /** 402, 410: no retry can help. */
   | { kind: "refused"; status: number; reason: string }
@@ -44,7 +44,6 @@ export type AccountDetail = {
   connectionId: string;
   institutionAccountId: string | null;
   name: string | null;
-  number: string | null;
   currency: string | null;
   holdingsInitialSyncCompleted: boolean | null;
   holdingsUnavailable: boolean | null;

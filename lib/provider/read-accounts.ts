@@ -17,7 +17,6 @@ const account = wireObject({
   brokerage_authorization: wireKeyId,
   institution_account_id: wireText,
   name: wireText,
-  number: wireText,
   balance: wireObject({ total: wireObject({ currency: wireCurrency }).nullish() }).nullish(),
   sync_status: wireObject({
     holdings: wireObject({
@@ -34,7 +33,6 @@ const account = wireObject({
     connectionId: wire.brokerage_authorization,
     institutionAccountId: wire.institution_account_id,
     name: wire.name,
-    number: wire.number,
     currency: wire.balance?.total?.currency ?? null,
     holdingsInitialSyncCompleted: holdings?.initial_sync_completed ?? null,
     holdingsUnavailable: holdings?.holdings_unavailable ?? null,

@@ -90,7 +90,10 @@ export const failAnswer = z.discriminatedUnion("outcome", [
   z.object({ outcome: z.literal("dead"), publish }),
   z.object({ outcome: z.literal("fenced") }),
 ]);
-export const closeAnswer = z.object({ outcome: z.enum(["gone", "fenced"]) });
+export const closeAnswer = z.discriminatedUnion("outcome", [
+  z.object({ outcome: z.literal("failed"), publish: publishable }),
+  fenced,
+]);
 export const republishFailedAnswer = z.discriminatedUnion("outcome", [
   z.object({ outcome: z.literal("republished"), publish: publishable }),
   z.object({ outcome: z.literal("dead"), publish }),

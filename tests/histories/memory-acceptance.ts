@@ -111,6 +111,7 @@ export class MemoryAcceptance extends MemoryTables {
           publish = this.handOut(queued);
         }
       }
+      if (pull === "none") this.readNewestAgain(key);
       return { jobId: queued.id, isNew: false, dueInMs: this.dueIn(queued), publish };
     }
     const attempted = this.account(key).attemptedAt[key.workType];

@@ -30,6 +30,9 @@ export class MemoryPostgres extends MemoryAcceptance {
         const job = this.holdFence(request);
         if (job === undefined) return { outcome: "fenced" };
         const account = this.account(job);
+        if (this.isAnnounced(account, job.startedAt)) {
+          return { outcome: "failed", publish: this.handOut(this.requeue(job, this.now() + MINUTE, true)) };
+        }
         account.removedAt ??= job.startedAt;
         this.closeKey(job);
         return { outcome: "gone" };
@@ -138,7 +141,7 @@ export class MemoryPostgres extends MemoryAcceptance {
     const younger = this.events.some(
       ({ finished, jobIds, receivedAt }) => !finished && jobIds.includes(job.id) && receivedAt >= began,
     );
-    account.cursor = request.cursor ?? (younger ? request.again : null);
+    account.cursor = request.cursor ?? (younger || job.createdAt >= began ? request.again : null);
     account.passBeganAt = request.cursor === null ? null : began;
     if (account.cursor !== null) {
       account.pages = Math.max(1, request.pagesLeft);
@@ -228,6 +231,7 @@ export class MemoryPostgres extends MemoryAcceptance {
       } else {
         const fresh = { attempts: 0, failed: null, pulledAttempt: null, republished: 0, dueAt: this.now() };
         Object.assign(job, { ...fresh, status: "queued" });
+        this.readNewestAgain(job);
         if (this.open(job, "running") === undefined) answer.publish.push(this.handOut(job));
       }
     }

@@ -105,6 +105,15 @@ export class MemoryTables {
   isHalfRead(key: SyncKey): boolean {
     return key.workType === "transactions" && (this.account(key).cursor?.pages ?? 0) > 0;
   }
+  readNewestAgain(key: SyncKey): void {
+    if (this.isHalfRead(key)) this.account(key).passBeganAt = Number.NEGATIVE_INFINITY;
+  }
+  /** An event of after that time says that the account is there. */
+  isAnnounced(account: MemoryAccount, at: number): boolean {
+    const connection = this.connections.get(account.connectionId);
+    const connectedAt = connection?.disabled === false ? (connection.stateAt ?? 0) : 0;
+    return account.removedAt === null && Math.max(account.stateAt ?? 0, connectedAt) > at;
+  }
   calls(key: SyncKey): number {
     const account = this.account(key);
     return (key.workType === "holdings" ? 3 : account.pages) + Number(this.readsAccount(account, key.workType));

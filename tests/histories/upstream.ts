@@ -115,7 +115,6 @@ function detail(accountId: string): AccountDetail {
     connectionId: "connection",
     institutionAccountId: null,
     name: accountId,
-    number: null,
     currency: "USD",
     holdingsInitialSyncCompleted: true,
     holdingsUnavailable: false,

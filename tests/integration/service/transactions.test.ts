@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WireObject } from "@/sandbox/snaptrade/wire";
 import { type Driver, driveService } from "@/tests/integration/service/drive-service";
+import { day, histories, UPDATED } from "@/tests/integration/service/trade-histories";
 
 let driver: Driver;
 
@@ -11,69 +12,8 @@ afterAll(() => driver.app.close());
 
 /** The first failed attempt's delay, up to the whole second of its slot. */
 const AFTER_A_FAILURE_MS = 61_000;
-const UPDATED = "ACCOUNT_TRANSACTIONS_UPDATED";
-const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
-
-/** So many trades, newest first, `perDay` of them on one date, the newest `from` days ago. */
-function trades(name: string, count: number, { perDay = 3, from = 1 } = {}): WireObject[] {
-  const [like] = driver.stack.snaptrade.account("acct-0000")?.activities ?? [];
-  return Array.from({ length: count }, (_, i) => ({
-    ...like,
-    id: `${name}-${i}`,
-    description: `${name} ${i}`,
-    trade_date: `${day(from + Math.floor(i / perDay))}T00:00:00.000Z`,
-  }));
-}
-
-async function upstream(account: string, activities: readonly WireObject[]): Promise<void> {
-  await driver.simulate("PUT", `accounts/${account}`, { activities });
-}
-
-async function stored(account: string): Promise<string[]> {
-  const rows = await driver.sql<{ activity_id: string }[]>`
-    select activity_id from snaptrade_transactions where account_id = ${account} order by activity_id`;
-  return rows.map(({ activity_id }) => activity_id);
-}
-
-async function expectStored(account: string, activities: readonly WireObject[]): Promise<void> {
-  expect(await stored(account)).toEqual(activities.map(({ id }) => String(id)).sort());
-}
-
-async function stateOf(account: string): Promise<{ watermark: string | null; cursor: object | null }> {
-  const [row] = await driver.sql<{ watermark: string | null; cursor: object | null }[]>`
-    select transactions_watermark::text as watermark, transactions_cursor as cursor from snaptrade_accounts
-    where account_id = ${account}`;
-  if (row === undefined) throw new Error(`No account ${account}`);
-  return row;
-}
-
-function pagesRead(account: string): number {
-  return driver.callsOf(account).filter(({ path }) => path.endsWith("/activities")).length;
-}
-
-/** An account that knows its details and has these trades upstream, none of them stored; and the job of an event. */
-async function withTrades(activities: readonly WireObject[]): Promise<{ account: string; jobId: string }> {
-  const account = await driver.synced(driver.nextAccount());
-  await upstream(account, activities);
-  const { jobId = "" } = await driver.event(UPDATED, account);
-  return { account, jobId };
-}
-
-/** Lets the first page pass and holds the run when it has read the second. */
-function holdSecondPage() {
-  driver.hold("run:page").release();
-  return driver.hold("run:page");
-}
-
-/** A run whose first page is stored, and whose second one is cut off half way. */
-async function failSecondPage(account: string, jobId: string): Promise<void> {
-  const first = driver.hold("run:page");
-  const run = driver.deliver(jobId);
-  await first.reached;
-  await driver.fault({ accountId: account, path: "activities" }, { drop: "half" });
-  first.release();
-  expect(await run).toMatchObject({ status: 200, outcome: "failed" });
-}
+const { trades, upstream, stored, expectStored, stateOf, pagesRead, withTrades, holdSecondPage, failSecondPage } =
+  histories(() => driver);
 
 test("2,300 transactions come in three pages, each row once, and the watermark is the day on which the run began", async () => {
   const account = await driver.synced("acct-0003");

@@ -9,7 +9,6 @@ const DETAIL = {
   connectionId: "conn-1",
   institutionAccountId: "inst-1",
   name: "Margin",
-  number: "Q6542138443",
   currency: "USD",
   holdingsInitialSyncCompleted: true,
   holdingsUnavailable: false,
