@@ -1,3 +1,7 @@
+/**
+ * The only module that knows Redis keys, scripts and TTLs. Redis is the traffic cop: losing all of it costs speed, never
+ * data. Every function is one round trip. Where Redis gave no positive answer it answers Away, or what its comment names.
+ */
 import type { Clock, JobMessage, Publishable, SyncKey } from "@/lib/domain";
 import {
   LUA_ADMIT,
@@ -18,10 +22,6 @@ import {
 import { AWAY, type Away, isAway, type ScriptRunner } from "@/lib/guards/redis-scripts";
 import { field } from "@/lib/metrics/metric-names";
 
-/**
- * The only module that knows Redis keys, scripts and TTLs. Redis is the traffic cop: losing all of it costs speed, never
- * data. Every function is one round trip and answers Away where Redis gave no positive answer.
- */
 export type GuardSettings = {
   /** `<VERCEL_ENV>:` off production; never on the budget and the cooldowns, which belong to the client id. */
   keyPrefix: string;

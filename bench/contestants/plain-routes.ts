@@ -23,7 +23,7 @@ export type PlainHandlers = {
   sweep(accountIds: readonly string[]): Promise<void>;
 };
 
-/** The service's time limit of a call; more jobs are made in several. */
+/** Jobs made in one call, so that it ends within its time limit. */
 export const JOBS_A_CALL = 100;
 
 /** The two routes of a contestant over QStash; signatures and events are read by the service's own code. */

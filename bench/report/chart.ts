@@ -60,7 +60,7 @@ export function scenarioChart(title: string, rows: readonly Row[]): string {
   chart.setOption(option);
   const svg = chart.renderToSVGString();
   chart.dispose();
-  // For who cannot see it, and for who points at it.
+  // For those who cannot see it, and for who points at it.
   return `${svg.replace(">", () => `><title>${format.encodeHTML(title)}</title>`)}\n`;
 }
 

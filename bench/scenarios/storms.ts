@@ -9,7 +9,7 @@ import { SNAPTRADE_KEYS } from "@/sandbox/stack/start-stack";
 const EVENTS_AN_ACCOUNT = 2_000 / 300;
 const LENGTH_MS = 45_000;
 
-/** Long enough for one retry of QStash's own backoff (12 s, 2.5 min, 30 min), and not for two. */
+/** Long enough for two retries of QStash's own backoff (12 s, 2.5 min, 30 min), and not for three. */
 export const FAULT_PATIENCE_MS = 10 * 60_000;
 
 /** The storm of the demo for fewer accounts: the same mixture, density and length. */

@@ -21,7 +21,7 @@ command(program, "jobs", "list jobs, newest first")
   .addOption(limit())
   .action((options: ListOptions) => runCommand(options, (tools) => listJobs(tools, filterOf(options))));
 
-command(program, "dead", "list dead jobs: they have used their attempts")
+command(program, "dead", "list dead jobs: they have used their attempts, or cannot succeed")
   .addOption(account())
   .addOption(limit())
   .action((options: ListOptions) => runCommand(options, (tools) => listDeadJobs(tools, filterOf(options))));

@@ -4,8 +4,8 @@
  * GCRA: `tat` is the theoretical time of the next call. A reservation of n calls starts at `tat`, or now, and moves it by n
  * calls. Share + 5 % is the ceiling as the provider counts, and nothing is left of the 5 % for a burst: a slot counts up to
  * `late` after its time, and its calls come together, so a window can hold that much more than the pointer moves in it.
- * What remains, `slack`, is how far a slot may reach into a slot of later. (Below a limit of about 100 a single job is more
- * than the 5 %.) After a flush `tat` is now.
+ * What remains, `slack`, is how far a slot may reach into a slot of later. (Below a limit of 160, at a share of 0.75,
+ * nothing remains of it, and a slot may pass the 5 %.) After a flush `tat` is now.
  *
  * A job that is due later than the next free time (spacing, a failure's delay, an account's cooldown) gets its slot at its
  * due time, up to a window ahead. Such slots stand in blocks before the pointer, each block from a whole second on; the

@@ -41,7 +41,7 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
         "SnapTrade answered 429",
       );
     }
-    const isFirst = await service.guards.observeLimits({
+    const isRise = await service.guards.observeLimits({
       accountId,
       ...(limit === undefined ? {} : { limit }),
       holdMs,
@@ -49,7 +49,7 @@ export function watchLimits(service: Service, accountId: string, limitInForce: n
       accountCooldownMs: throttled?.scope === "account" ? throttled.retryAfterMs : 0,
       counts: {},
     });
-    rose ||= isFirst;
+    rose ||= isRise;
     await service.reach("run:limits-told");
     return answer;
   }

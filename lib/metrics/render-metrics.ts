@@ -7,7 +7,7 @@ export type Gauges = {
   /** By status, as far as they are counted: finished jobs are not, they would have to be read from end to end. */
   jobs: Readonly<Partial<Record<JobStatus, number>>> | null;
   oldestQueuedSeconds: number | null;
-  /** Part of the rate limit that is in use, 0 to 1. */
+  /** Part of the next window of the background share that is handed out already, 0 to 1. */
   budgetUsedRatio: number | null;
 };
 
@@ -62,7 +62,7 @@ function addGauges(registry: Registry, { jobs, oldestQueuedSeconds, budgetUsedRa
     new Gauge({ name: "snaptrade_oldest_queued_seconds", help, registers }).set(oldestQueuedSeconds);
   }
   if (budgetUsedRatio !== null) {
-    const help = "Part of the provider's rate limit that is in use.";
+    const help = "Part of the next window of the background share that is handed out already, 0 to 1.";
     new Gauge({ name: "snaptrade_budget_used_ratio", help, registers }).set(budgetUsedRatio);
   }
 }

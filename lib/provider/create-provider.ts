@@ -19,7 +19,7 @@ export type ProviderOptions = {
   /** The first of the configured keys; it signs. */
   consumerKey: string;
   baseUrl: string;
-  /** For one call, body included. A run of four or five calls must fit its 45 s. */
+  /** For one call, body included. Where several are so slow, the run's own deadline of 45 s comes first. */
   requestTimeoutMs?: number;
   /** A page of 1000 activities is about 1 MB; a body beyond this is a fault, not data. */
   maxBodyBytes?: number;

@@ -36,7 +36,7 @@ export const wireText = z
   .transform((text) => text || null);
 
 /**
- * An id that must be there: text as sent. Not `min` and `max`: zod asks values of other types for their length too (4.4),
+ * An id that must be there: text as sent. Not `min` and `max`: zod asks values of other types for their length too,
  * and `{"length": {...}}` in the place of a text could throw.
  */
 export const wireId = z.string().refine(({ length }) => length > 0 && length <= 200, "expected 1 to 200 characters");

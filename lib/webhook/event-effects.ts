@@ -8,7 +8,6 @@ type StateChange =
   | "connection_enabled"
   | "connection_disabled"
   | "connection_removed"
-  | "user_registered"
   | "user_deleted";
 
 /** The id without which an event cannot be acted on. */
@@ -57,7 +56,7 @@ export const EVENT_EFFECTS = {
   CONNECTION_ATTEMPTED: recordedOnly,
   CONNECTION_FAILED: recordedOnly,
   ACCOUNT_REMOVED: { kind: "state", needs: "account", change: "account_removed" },
-  USER_REGISTERED: { kind: "state", needs: "user", change: "user_registered" },
+  USER_REGISTERED: { kind: "state", needs: "user", change: "none" },
   USER_DELETED: { kind: "state", needs: "user", change: "user_deleted" },
 } as const satisfies Record<string, EventEffect>;
 

@@ -44,7 +44,7 @@ type UnroutableReason = `no ${IdName} id` | `${IdName} id of another form`;
 
 /**
  * A text that says something; anything else is as good as absent, so that no schema drift refuses an event. Not `min(1)`:
- * zod asks values of other types for their length too (4.4), and `{"length": {}}` in the place of a text would throw.
+ * zod asks values of other types for their length too, and `{"length": {}}` in the place of a text would throw.
  */
 const text = z
   .string()

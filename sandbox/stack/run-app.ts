@@ -26,7 +26,7 @@ export type AppOptions = {
 
 const HOST = "127.0.0.1";
 
-/** Asked without credentials they answer 401 before any work, but by then Next.js has loaded their code. */
+/** Asked without credentials they answer 400 or 401 before any work, but by then Next.js has loaded their code. */
 const ROUTES: readonly (readonly ["GET" | "POST", string])[] = [
   ["POST", "/api/snaptrade/webhook"],
   ["POST", "/api/internal/process-snaptrade-holdings-sync"],

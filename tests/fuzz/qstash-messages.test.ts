@@ -133,7 +133,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 const isText = (value: unknown, form: RegExp) => typeof value === "string" && form.test(value);
 const isWorkType = (value: unknown) => value === "holdings" || value === "transactions";
 
-/** Whether a body may reach the ports of its route: told without the code under test, and not narrower than the contract. */
+/** Whether a body may reach the ports of its route: told without the code under test, and not narrower than what is documented. */
 function mayTouch(path: string, text: string): boolean {
   const value = jsonIn(text);
   if (!isRecord(value)) return false;

@@ -7,5 +7,5 @@ test("I1 to I4, I6, I8: half of a hundred thousand histories", async () => {
   const half = { ...amount, runs: Math.ceil(amount.runs / 2), seed: (amount.seed ?? 0) + 1 };
   const played = await holdHistories(half);
   process.stderr.write(`${played} histories held, seed ${half.seed}\n`);
-  expect(played).toBeGreaterThan(0);
+  expect(played).toBeGreaterThanOrEqual(half.minutes === undefined ? half.runs : 1);
 }, 3_600_000);

@@ -19,7 +19,7 @@ const HISTORIES = "tests/histories/histories.test.ts";
 const DIFFERENTIAL = "tests/histories/differential.test.ts";
 const CLAIMS = "tests/integration/service/claims.test.ts";
 
-/** The near-misses of the design: each loses an update, or the budget, and each must turn a test red. */
+/** The near-misses of the protocol: each loses an update, or the budget, and each must turn a test red. */
 export const MUTANTS: Mutant[] = [
   {
     name: "settle after the publish, without comparing",

@@ -35,7 +35,7 @@ export type CrashRow = {
   prepare?(world: CrashWorld, account: string, accounts: string[]): Promise<unknown>;
   /** Leads the process to the point. */
   trigger(world: CrashWorld, account: string): Promise<unknown>;
-  /** The how manieth that reaches it; default 1. */
+  /** Which arrival is killed, counted from 1; default 1. */
   nth?: number;
   /** What was held back or at fault is as usual again. */
   after?(world: CrashWorld, account: string): Promise<unknown>;

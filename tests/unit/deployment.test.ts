@@ -58,7 +58,7 @@ test("nothing that is fetched may be cached by the framework: no code of ours ca
 });
 
 // B89
-test("a promise that nobody awaits is a lint error", () => {
+test("the rule that a promise is awaited is an error, not a warning", () => {
   const biome = z
     .object({ linter: z.object({ rules: z.object({ nursery: z.object({ noFloatingPromises: z.string() }) }) }) })
     .parse(JSON.parse(readFileSync("biome.json", "utf8")));

@@ -15,7 +15,7 @@ export async function listJobs({ service }: Tools, filter: JobFilter): Promise<R
   return { exit: 0, document: { jobs }, text };
 }
 
-/** Jobs that have used their attempts: nobody tries them again unless they are replayed. */
+/** Jobs that have used their attempts or cannot succeed: nobody tries them again unless they are replayed. */
 export async function listDeadJobs(tools: Tools, filter: Omit<JobFilter, "status">): Promise<Report> {
   const report = await listJobs(tools, { ...filter, status: "dead" });
   const hint = "Once the reason is mended: npm run ops -- replay JOB, or replay --all.";

@@ -22,8 +22,7 @@ afterAll(() => budget.close());
 describe("I5: calls that come back and are made by others", () => {
   test("a storm of runs that fail at their first call leaves to the others what it did not use", async () => {
     // 2,000 jobs a minute, four in five of which make one call of three: 0.47 of the share. What is left is taken while it
-    // counts, and left again; slots
-    // that are out stay where they are.
+    // counts, and left again; slots that are out stay where they are.
     const [jobs, everyMs, limit] = [1_000, 30, 1_200];
     budget.guards = budget.guardsFor(limit);
     const start = budget.now;
@@ -50,6 +49,20 @@ describe("I5: calls that come back and are made by others", () => {
       expect(busiestWindow(calls)).toBeLessThanOrEqual(limit * (SHARE + 0.05));
     },
   );
+
+  test.each([60, 100, 150])("at %i calls a minute nothing passes the ceiling by more than one slot", async (limit) => {
+    budget.guards = budget.guardsFor(limit);
+    for (const lateMs of [0, 1_900]) {
+      await budget.flush();
+      budget.now += 10 * WINDOW;
+      const jobs = Array.from({ length: limit * 2 }, (_, i) => ({
+        left: i % 3 === 0 ? 2 : 0,
+        dueInMs: (i % 5) * 7_000,
+      }));
+      const { calls } = await storm(budget, jobs, WINDOW / limit, 500, (delivery) => (delivery < limit ? lateMs : 0));
+      expect(busiestWindow(calls)).toBeLessThanOrEqual(limit * (SHARE + 0.05) + 4);
+    }
+  });
 
   test("nothing passes the ceiling when what came back at the last moment is made at the last moment", async () => {
     // Prompt failures, each of which ends two seconds after its slot; then deliveries come two seconds late, then in time.

@@ -53,7 +53,7 @@ describe("without the bearer", () => {
 });
 
 describe("with the bearer", () => {
-  test("it shows everything, in the contract's shape", async () => {
+  test("it shows everything, in the documented shape", async () => {
     const { code, body } = await asked();
     expect(body).toEqual({
       status: "ok",

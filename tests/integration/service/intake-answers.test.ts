@@ -50,7 +50,7 @@ test("an accepted event is answered when its row is stored and its message ackno
   expect(await event).toMatchObject({ status: 200, outcome: "accepted" });
 });
 
-// B12: the design looks at the signature alone, so that no other content type loses an event.
+// B12: the signature alone is looked at, so that no other content type loses an event.
 test.each([
   "application/x-www-form-urlencoded",
   "text/plain",

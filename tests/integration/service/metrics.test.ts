@@ -64,7 +64,7 @@ test("the page is Prometheus text that nobody keeps, and for the bearer alone", 
   expect(cost).toEqual({ redis: 0, postgres: 0, qstash: 0, snaptrade: 0 });
 });
 
-test("every metric of the contract is there from the start, under its name and type", async () => {
+test("every documented metric is there from the start, under its name and type", async () => {
   const types = [...(await page()).text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]);
   expect(Object.fromEntries(types)).toEqual(METRICS);
 });

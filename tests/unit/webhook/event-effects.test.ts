@@ -20,7 +20,7 @@ test.each([
   ["CONNECTION_FAILED", { kind: "state", change: "none" }],
   ["CONNECTION_OF_A_NEW_KIND", { kind: "state", change: "none" }],
   ["ACCOUNT_REMOVED", { kind: "state", change: "account_removed" }],
-  ["USER_REGISTERED", { kind: "state", change: "user_registered" }],
+  ["USER_REGISTERED", { kind: "state", change: "none" }],
   ["USER_DELETED", { kind: "state", change: "user_deleted" }],
   ["USER_OF_A_NEW_KIND", { kind: "state", change: "none" }],
 ])("%s does %j", (eventType, effect) => {
