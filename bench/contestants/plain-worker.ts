@@ -25,6 +25,7 @@ const account = z.object({
   today: z.string(),
   storedBalances: z.boolean(),
   storedPositions: z.boolean(),
+  storedOrders: z.boolean(),
 });
 
 export type PlainEvent = {

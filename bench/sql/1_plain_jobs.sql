@@ -52,7 +52,8 @@ begin
   return (select jsonb_build_object('userId', a.user_id, 'secretCiphertext', u.secret_ciphertext,
       'watermark', a.transactions_watermark, 'today', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD'),
       'storedBalances', exists (select from public.snaptrade_balances b where b.account_id = a.account_id),
-      'storedPositions', exists (select from public.snaptrade_positions p where p.account_id = a.account_id))
+      'storedPositions', exists (select from public.snaptrade_positions p where p.account_id = a.account_id),
+      'storedOrders', exists (select from public.snaptrade_orders o where o.account_id = a.account_id))
     from public.snaptrade_accounts a join public.snaptrade_users u using (user_id)
     where a.account_id = request ->> 'accountId');
 end $$;

@@ -18,8 +18,8 @@ export type Reading = {
 /**
  * Reads the three parts one after another (a 429 stops the next call) and gives on what is good. No fault of the provider
  * becomes an empty part (I7): a part is there only if its answer was complete and valid, and none is while the account
- * says that its holdings are unavailable or were never synced. Balances or positions that came empty where some are stored
- * are believed only after the account's own flags were read.
+ * says that its holdings are unavailable or were never synced. What came empty where some are stored is believed only after
+ * the account's own flags were read.
  */
 export async function readHoldings(service: Service, reading: Reading): Promise<ReadEnd> {
   const { provider } = service;
@@ -52,40 +52,50 @@ export async function readHoldings(service: Service, reading: Reading): Promise<
   }
   const holdings: NonNullable<Parts["holdings"]> = {};
   parts.holdings = holdings;
+  const doubted: (() => void)[] = [];
+  const take = (list: readonly unknown[], isStored: boolean, put: () => void): void => {
+    if (list.length === 0 && isStored && !begun.readsAccount) doubted.push(put);
+    else put();
+  };
+
   const balances = await read("balances", () => provider.readBalances(user, accountId, signal));
-  const balancesDoubted = isDoubted(balances, begun.storedBalances);
-  if (balances !== null && !balancesDoubted && !hadFailed("balances")) holdings.balances = balances;
+  if (balances !== null && !hadFailed("balances")) {
+    take(balances, begun.storedBalances, () => {
+      holdings.balances = balances;
+    });
+  }
   if (stopped()) return ended();
   const positions = await read("positions", () => provider.readPositions(user, accountId, signal));
-  const positionsDoubted = isDoubted(positions?.positions ?? null, begun.storedPositions);
-  if (positions !== null && !positionsDoubted && !mayBeOld(positions)) holdings.positions = positions;
-  if (stopped()) return ended();
-  if (balancesDoubted || positionsDoubted) {
-    // This call and the orders.
-    if (!(await mayCall(service, reading, 2))) {
-      return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
-    }
-    const account = await read("account", () => provider.readAccount(user, accountId, signal));
-    if (stopped()) return ended();
-    if (account !== null) {
-      parts.account = account;
-      if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
-      if (balances !== null && !hadFailed("balances")) holdings.balances = balances;
-      if (positions !== null && !mayBeOld(positions)) holdings.positions = positions;
-    }
+  if (positions !== null && !mayBeOld(positions)) {
+    take(positions.positions, begun.storedPositions, () => {
+      holdings.positions = positions;
+    });
   }
+  if (stopped()) return ended();
   const orders = await read("orders", () => provider.readOrders(user, accountId, signal));
-  if (orders !== null && !hadFailed("orders")) holdings.orders = orders;
+  if (orders !== null && !hadFailed("orders")) {
+    take(orders, begun.storedOrders, () => {
+      holdings.orders = orders;
+    });
+  }
   const last = failures.at(-1);
   if (last?.part === "orders" && last.failure.kind === "unsupported") {
     holdings.ordersUnsupported = true;
     failures.pop();
   }
-  return failures.length > 0 ? ended() : { kind: "read", parts };
+  if (stopped()) return ended();
 
-  function isDoubted(list: readonly unknown[] | null, isStored: boolean): boolean {
-    return list?.length === 0 && isStored && !begun.readsAccount;
+  if (doubted.length > 0) {
+    if (!(await mayCall(service, reading))) {
+      return { kind: "defer", reason: "budget", notBeforeMs: 0, parts: { ...parts, rereadAccount: true } };
+    }
+    const account = await read("account", () => provider.readAccount(user, accountId, signal));
+    if (account === null) return ended();
+    parts.account = account;
+    if (!isReadable(account)) return { kind: "read", parts: { account, holdings: {} } };
+    for (const put of doubted) put();
   }
+  return failures.length > 0 ? ended() : { kind: "read", parts };
 
   /** The gravest failure decides: one that stopped the reading, else the first. */
   function ended(): ReadEnd {

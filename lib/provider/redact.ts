@@ -10,11 +10,13 @@ export function redact(text: string, secrets: readonly string[]): string {
   const spellings = secrets.filter((secret) => secret !== "").flatMap(spellingsOf);
   // Longest first: one secret may be part of another's spelling.
   const hidden = [...new Set(spellings)].sort((a, b) => b.length - a.length);
-  return hidden
+  const short = hidden
     .reduce((clean, spelling) => clean.replaceAll(spelling, "[secret]"), text)
     .slice(0, MAX_READ)
     .replace(/\S+/g, withoutUrl)
     .slice(0, MAX_KEPT);
+  // A zero character, or half of a surrogate pair (cut here or sent so), is no text to Postgres: it would refuse the row.
+  return Buffer.from(short.replace(/\p{Cc}/gu, " ")).toString();
 }
 
 function withoutUrl(word: string): string {

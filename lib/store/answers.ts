@@ -53,6 +53,7 @@ const begun = z.object({
   calls: z.number().int(),
   storedBalances: z.boolean(),
   storedPositions: z.boolean(),
+  storedOrders: z.boolean(),
   failedParts: z.array(z.string()),
   watermark: z.string().nullable(),
   cursor: cursor.nullable(),

@@ -106,6 +106,7 @@ export class MemoryPostgres extends MemoryAcceptance {
       calls: this.calls(job),
       storedBalances: job.workType === "holdings" && (account.holdings.balances?.length ?? 0) > 0,
       storedPositions: job.workType === "holdings" && (account.holdings.positions?.positions.length ?? 0) > 0,
+      storedOrders: job.workType === "holdings" && (account.holdings.orders?.length ?? 0) > 0,
       failedParts: [],
       watermark: account.watermark,
       cursor: account.cursor,

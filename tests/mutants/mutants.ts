@@ -12,6 +12,7 @@ const INTAKE = "lib/webhook/receive-webhook.ts";
 const RUN = "lib/jobs/run-job.ts";
 const SCRIPTS = "lib/guards/lua-scripts.ts";
 const BUDGET = "lib/guards/lua-budget.ts";
+const LATE_EVENTS = "tests/integration/service/late-events.test.ts";
 const COALESCING = "tests/integration/service/coalescing.test.ts";
 const TAKEOVER = "tests/integration/service/takeover.test.ts";
 const BUDGET_TEST = "tests/integration/service/budget.test.ts";
@@ -116,8 +117,12 @@ export const MUTANTS: Mutant[] = [
     edits: [
       {
         file: "lib/jobs/read-holdings.ts",
-        right: 'if (balances !== null && !balancesDoubted && !hadFailed("balances")) holdings.balances = balances;',
-        wrong: "if (!balancesDoubted) holdings.balances = balances ?? [];",
+        right: `  if (balances !== null && !hadFailed("balances")) {
+    take(balances, begun.storedBalances, () => {
+      holdings.balances = balances;
+    });
+  }`,
+        wrong: "  holdings.balances = balances ?? [];",
       },
     ],
     tests: ["tests/integration/service/run-parts.test.ts", HISTORIES],
@@ -213,6 +218,51 @@ export const MUTANTS: Mutant[] = [
       },
     ],
     tests: ["tests/integration/service/run-parts.test.ts"],
+  },
+  {
+    name: "orders that come empty believed",
+    edits: [
+      {
+        file: "lib/jobs/read-holdings.ts",
+        right: "    take(orders, begun.storedOrders, () => {",
+        wrong: "    take(orders, false, () => {",
+      },
+    ],
+    tests: ["tests/integration/service/empty-orders.test.ts"],
+  },
+  {
+    name: "a failed part of an older event told after a newer all-clear",
+    edits: [
+      {
+        file: "supabase/migrations/20260505_accept_event.sql",
+        right: "and (failed_parts_at is null or failed_parts_at <= v_at);",
+        wrong:
+          "and (failed_parts_at is null or failed_parts_at <= v_at) and (failed_parts <> '{}' or p_event -> 'failedParts' <> '[]');",
+      },
+    ],
+    tests: [LATE_EVENTS],
+  },
+  {
+    name: "a 404 closes an account that an event of meanwhile announces",
+    edits: [
+      {
+        file: "supabase/migrations/20260508_defer_and_fail_job.sql",
+        right: "and greatest(a.state_at, c.state_at) > v_job.started_at) then",
+        wrong: "and false) then",
+      },
+    ],
+    tests: [LATE_EVENTS],
+  },
+  {
+    name: "a job that nobody's event asked for ends with the old pass that it found",
+    edits: [
+      {
+        file: "supabase/migrations/20260507_commit_job.sql",
+        right: "v_job.created_at >= v_began or ",
+        wrong: "",
+      },
+    ],
+    tests: ["tests/integration/service/transactions-asked-again.test.ts"],
   },
   {
     name: "a listing that begins with spare calls, and is done without slots for what it found",

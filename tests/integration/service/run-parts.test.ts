@@ -39,7 +39,7 @@ test("an account that is truly empty is emptied, once its own flags were read", 
   expect(run.outcome).toBe("done");
   expect(run.after).toEqual({ positions: 0, balances: 0, orders: 0 });
   expect(run.moved).toBe(true);
-  expect(run.paths).toEqual(["/balances", "/positions/all", "", "/orders"]);
+  expect(run.paths).toEqual(["/balances", "/positions/all", "/orders", ""]);
 });
 
 test.each([

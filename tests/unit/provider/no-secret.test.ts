@@ -130,3 +130,11 @@ test("no beginning of a secret is left where a text is cut", () => {
     expect(redact(`x?=${"y".repeat(before)} ${SECRET_MARKER}`, [SECRET_MARKER])).not.toContain("s3cr3t");
   }
 });
+
+test.each([
+  ["a pair that the shortening cuts", `${"x".repeat(299)}\u{1f600}`, `${"x".repeat(299)}\ufffd`],
+  ["half a pair", "gone \ud83d", "gone \ufffd"],
+  ["a zero character", "gone\u0000", "gone "],
+])("what is kept of a reason is text that Postgres takes: %s", (_, sent, kept) => {
+  expect(redact(sent, [])).toBe(kept);
+});
