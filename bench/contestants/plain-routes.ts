@@ -9,7 +9,7 @@ import { answer } from "@/lib/http/answer";
 import { verifyQStash } from "@/lib/http/qstash-auth";
 import { workerPath } from "@/lib/jobs/publisher";
 import { effectOf } from "@/lib/webhook/event-effects";
-import { parseJsonText } from "@/lib/webhook/json-text";
+import { parseWebhookJson } from "@/lib/webhook/json-text";
 import { parseEvent } from "@/lib/webhook/parse-event";
 import { readBody } from "@/lib/webhook/read-body";
 import { verifyWebhook } from "@/lib/webhook/verify-signature";
@@ -67,7 +67,7 @@ export function plainRoutes({ clock, databaseUrl }: Inside, env: Env, handlers: 
 export async function readPlainEvent(request: Request, env: Env, now: () => number): Promise<PlainEvent | null> {
   const body = await readBody(request);
   if (body.kind !== "ok") return null;
-  const parsed = parseJsonText(body.bytes);
+  const parsed = parseWebhookJson(body.bytes);
   if (parsed.kind === "bad") return null;
   const signature = request.headers.get("signature");
   const { consumerKeys } = env.snaptrade;

@@ -3,6 +3,7 @@ import { assertOutcomes, countStored, KINDS, type Kind, PATHS, prepare } from "@
 import { postAtRate } from "@/bench/intake/load";
 import { rotated } from "@/bench/intake/measure-throughput";
 import type { IntakeStack } from "@/bench/intake/start-stack";
+import { percentile } from "@/bench/report/analyse-runs";
 import { say } from "@/bench/run-row";
 
 export const PER_SECOND = 100;
@@ -26,7 +27,7 @@ export async function measureLatency(
       const outcomes = answers.map(({ outcome }) => outcome);
       await stack.untilStored(storedBefore + countStored(outcomes));
       const took = answers.map(({ tookMs }) => tookMs);
-      const result = { p50Ms: quantile(took, 0.5), p99Ms: quantile(took, 0.99) };
+      const result = { p50Ms: percentile(took, 0.5) ?? Number.NaN, p99Ms: percentile(took, 0.99) ?? Number.NaN };
       if (round === 0) continue;
       assertOutcomes(outcomes, [kind]);
       say(
@@ -36,10 +37,4 @@ export async function measureLatency(
     }
   }
   return measured;
-}
-
-/** The least value that so much of all is not above. */
-export function quantile(values: readonly number[], part: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? Number.NaN;
 }

@@ -1,7 +1,8 @@
 import { KINDS, type Kind } from "@/bench/intake/kinds";
-import { type Latency, PER_SECOND, quantile } from "@/bench/intake/measure-latency";
+import { type Latency, PER_SECOND } from "@/bench/intake/measure-latency";
 import type { Memory } from "@/bench/intake/measure-memory";
 import type { Throughput } from "@/bench/intake/measure-throughput";
+import { percentile } from "@/bench/report/analyse-runs";
 import { colors, table } from "@/lib/cli/text";
 
 export type Figures = { throughput?: Throughput; latency?: Latency; memory?: Memory };
@@ -17,7 +18,7 @@ const RATIOS: readonly Ratio[] = [
 const P99_AT_MOST = 3;
 const MEMORY_AT_MOST = 1.1;
 
-const median = (values: readonly number[]) => quantile(values, 0.5);
+const median = (values: readonly number[]) => percentile(values, 0.5) ?? Number.NaN;
 
 export function targetsOf({ throughput, latency, memory }: Figures): Target[] {
   const targets: Target[] = [];

@@ -1,7 +1,8 @@
 import type { Scenario } from "@/bench/scenarios/scenario";
-import { fourDigits, holdingsEvent, numberOf } from "@/bench/scenarios/storms";
+import { holdingsEvent, numberOf } from "@/bench/scenarios/storms";
 import type { StormPost } from "@/sandbox/demo/storm";
 import { withChanges } from "@/sandbox/demo/storm";
+import { fourDigits } from "@/sandbox/snaptrade/world";
 
 const MINUTE_MS = 60_000;
 /** Each failing account has one event in this time, each healthy one an event a minute. */

@@ -3,6 +3,7 @@ import { makeStorm } from "@/sandbox/demo/make-storm";
 import type { StormPost } from "@/sandbox/demo/storm";
 import { makeWebhook } from "@/sandbox/snaptrade/sign-webhook";
 import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
+import { fourDigits } from "@/sandbox/snaptrade/world";
 import { SNAPTRADE_KEYS } from "@/sandbox/stack/start-stack";
 
 /** Events for each account, and seconds: those of `npm run demo`, whose 300 accounts get 2,000 events. */
@@ -40,11 +41,6 @@ export function accountEvent(
     accountId: `acct-${fourDigits(index)}`,
   };
   return { atMs, ...makeWebhook(fields, SNAPTRADE_KEYS.consumerKey) };
-}
-
-/** As the simulator numbers its accounts. */
-export function fourDigits(n: number): string {
-  return String(n).padStart(4, "0");
 }
 
 export function numberOf(accountId: string): number {

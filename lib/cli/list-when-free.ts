@@ -2,6 +2,7 @@ import ms from "ms";
 import type { Tools } from "@/lib/cli/report";
 import { isAway } from "@/lib/guards/redis-scripts";
 import { type Listing, listUser } from "@/lib/jobs/list-users";
+import { BUSY_MS } from "@/lib/jobs/run-end";
 import type { Failure } from "@/lib/provider/provider";
 import type { Service } from "@/lib/service";
 import { RUN_DEADLINE_MS } from "@/lib/timings";
@@ -10,8 +11,6 @@ type Listed = Extract<Listing, { kind: "listed" }>;
 
 /** How often a free place in the budget is looked for: one small Redis call. */
 const LOOK_MS = 2_000;
-/** A connection that is busy syncing (SnapTrade code 3002) is asked again after this. */
-const BUSY_MS = 30_000;
 
 /**
  * Lists a user's connections and accounts as soon as the budget has two calls free, and waits at most `waitMs` for it.

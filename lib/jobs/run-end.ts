@@ -18,7 +18,7 @@ export type ReadEnd =
 export type DeferReason = "cooldown" | "budget" | "busy" | "deadline";
 
 /** A brokerage connection that is busy syncing is asked again after this. */
-const BUSY_MS = 30_000;
+export const BUSY_MS = 30_000;
 
 /**
  * What a failed answer means for the job (ARCHITECTURE.md, A run). `part` names what was read.

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Clock } from "@/lib/domain";
-import { parseJsonText, scalarText } from "@/lib/provider/json-text";
+import { parseProviderJson, scalarText } from "@/lib/provider/json-text";
 import type { Failure, LimitReport } from "@/lib/provider/provider";
 import { type CooldownBounds, retryAfter } from "@/lib/provider/retry-after";
 
@@ -99,7 +99,7 @@ function readErrorBody(body: string): { code: string | undefined; text: string; 
   const nothing = { code: undefined, isObject: false };
   if (body.trim() === "") return { ...nothing, text: "" };
   if (isMarkup(body)) return { ...nothing, text: "the body is a page, not JSON" };
-  const parsed = parseJsonText(body);
+  const parsed = parseProviderJson(body);
   const fields = parsed.ok ? errorBody.safeParse(parsed.json) : undefined;
   if (!fields?.success) return { ...nothing, text: "the body is not a JSON object" };
   const { detail, default_detail, error, code, default_code } = fields.data;

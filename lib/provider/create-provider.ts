@@ -1,6 +1,6 @@
 import type { Clock } from "@/lib/domain";
 import { classifyAnswer, readLimits } from "@/lib/provider/classify-answer";
-import { parseJsonText } from "@/lib/provider/json-text";
+import { parseProviderJson } from "@/lib/provider/json-text";
 import type { Answer, Failure, LimitReport, Provider, ProviderUser } from "@/lib/provider/provider";
 import { readAccount, readAccounts } from "@/lib/provider/read-accounts";
 import { readActivities } from "@/lib/provider/read-activities";
@@ -70,7 +70,7 @@ export function createProvider(options: ProviderOptions): Provider {
     const failure = classifyAnswer(answer, cooldown, clock);
     if (failure) return fail(failure, report, answer.status);
     if (bodyFault !== null) return failed(bodyFault);
-    const parsed = parseJsonText(answer.body);
+    const parsed = parseProviderJson(answer.body);
     if (!parsed.ok) return failed(`the body is not JSON: ${parsed.reason}`);
     const read = request.read(parsed.json);
     if (!read.ok) return failed(`not the documented shape: ${read.reason}`);

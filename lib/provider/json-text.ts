@@ -16,7 +16,7 @@ const MAX_DEPTH = 100;
  * not hold makes the whole text unreadable. Postgres can store neither NUL nor half of a surrogate pair in text or
  * jsonb; they become U+FFFD here, so that one odd description cannot make an account unwritable for ever.
  */
-export function parseJsonText(text: string): ParsedJson {
+export function parseProviderJson(text: string): ParsedJson {
   if (isTooDeep(text)) return { ok: false, reason: "JSON is nested too deep" };
   try {
     return { ok: true, json: parse(storable(text), undefined, toNumber) };

@@ -24,7 +24,7 @@ type BadJson = "not UTF-8" | "not JSON" | "not an object" | "nested too deeply";
  * Reads the bytes of one JSON object. Never throws. A byte order mark, `NaN` and `Infinity` are not JSON; a repeated key
  * takes the last value; a lone surrogate (possible only as an escape) stays as it is.
  */
-export function parseJsonText(bytes: Uint8Array): JsonRead {
+export function parseWebhookJson(bytes: Uint8Array): JsonRead {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

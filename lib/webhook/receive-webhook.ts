@@ -9,7 +9,7 @@ import { StoreError } from "@/lib/store/call-function";
 import type { EventRow } from "@/lib/store/store";
 import { RETRY_AFTER_S } from "@/lib/timings";
 import { effectOf } from "@/lib/webhook/event-effects";
-import { parseJsonText } from "@/lib/webhook/json-text";
+import { parseWebhookJson } from "@/lib/webhook/json-text";
 import { parseEvent, type WebhookEvent } from "@/lib/webhook/parse-event";
 import { readBody } from "@/lib/webhook/read-body";
 import { verifyWebhook } from "@/lib/webhook/verify-signature";
@@ -30,7 +30,7 @@ export async function receiveWebhook(service: Service, request: Request, after: 
   const body = await readBody(request);
   if (body.kind === "too_large") return refuse(service, 413, "body too large");
   if (body.kind === "cut") return refuse(service, 400, "body cut off");
-  const parsed = parseJsonText(body.bytes);
+  const parsed = parseWebhookJson(body.bytes);
   if (parsed.kind === "bad") return refuse(service, 400, parsed.reason);
   const authentic = verifyWebhook({
     signature: request.headers.get("signature"),

@@ -2,6 +2,7 @@ import { type StormPost, withChanges } from "@/sandbox/demo/storm";
 import { type Random, seededRandom } from "@/sandbox/snaptrade/seeded-random";
 import { signWebhook } from "@/sandbox/snaptrade/sign-webhook";
 import { microsecondTimeText } from "@/sandbox/snaptrade/time-text";
+import { fourDigits } from "@/sandbox/snaptrade/world";
 
 export type StormOptions = {
   seed: number;
@@ -92,8 +93,4 @@ function weighted<T>(random: Random, choices: readonly (readonly [T, number])[])
     if (left < 0) return choice;
   }
   throw new Error("Weights must be above 0");
-}
-
-function fourDigits(n: number): string {
-  return String(n).padStart(4, "0");
 }

@@ -161,6 +161,6 @@ function userSecretOf(seed: number, userId: string): string {
   return `secret-${createHash("sha256").update(`${seed}:${userId}`).digest("hex").slice(0, 24)}`;
 }
 
-function fourDigits(n: number): string {
+export function fourDigits(n: number): string {
   return String(n).padStart(4, "0");
 }

@@ -1,4 +1,4 @@
-import { parseJsonText } from "@/lib/provider/json-text";
+import { parseProviderJson } from "@/lib/provider/json-text";
 import type { AccountDetail, Activity, Balance, Order, Positions } from "@/lib/provider/provider";
 import { readAccount } from "@/lib/provider/read-accounts";
 import { readActivities } from "@/lib/provider/read-activities";
@@ -40,7 +40,7 @@ export function accountRows(account: SimAccount, connection: SimConnection, nowM
 }
 
 function parsed(text: string): unknown {
-  const read = parseJsonText(text);
+  const read = parseProviderJson(text);
   if (!read.ok) throw new Error(`The simulator's data is not JSON: ${read.reason}`);
   return read.json;
 }

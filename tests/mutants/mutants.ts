@@ -1,27 +1,19 @@
-/** One wrong text for one right one; the right one stands in the file exactly once. */
-export type Edit = { file: string; right: string; wrong: string };
-export type Mutant = {
-  /** What is wrong. */
-  name: string;
-  edits: Edit[];
-  /** The test files of which at least one must notice. */
-  tests: string[];
-};
+import { BUDGET_MUTANTS } from "@/tests/mutants/budget-mutants";
+import type { Mutant } from "@/tests/mutants/mutant";
 
 const INTAKE = "lib/webhook/receive-webhook.ts";
 const RUN = "lib/jobs/run-job.ts";
 const SCRIPTS = "lib/guards/lua-scripts.ts";
-const BUDGET = "lib/guards/lua-budget.ts";
 const LATE_EVENTS = "tests/integration/service/late-events.test.ts";
 const COALESCING = "tests/integration/service/coalescing.test.ts";
 const TAKEOVER = "tests/integration/service/takeover.test.ts";
-const BUDGET_TEST = "tests/integration/service/budget.test.ts";
 const HISTORIES = "tests/histories/histories.test.ts";
 const DIFFERENTIAL = "tests/histories/differential.test.ts";
 const CLAIMS = "tests/integration/service/claims.test.ts";
 
 /** The near-misses of the protocol: each loses an update, or the budget, and each must turn a test red. */
 export const MUTANTS: Mutant[] = [
+  ...BUDGET_MUTANTS,
   {
     name: "settle after the publish, without comparing",
     edits: [
@@ -126,76 +118,6 @@ export const MUTANTS: Mutant[] = [
       },
     ],
     tests: ["tests/integration/service/run-parts.test.ts", HISTORIES],
-  },
-  {
-    name: "a cooldown shortened by a later 429",
-    edits: [
-      {
-        file: SCRIPTS,
-        right: "  if now + length > tonumber(redis.call('GET', key) or '0') then",
-        wrong: "  if length > 0 then",
-      },
-    ],
-    tests: [BUDGET_TEST, DIFFERENTIAL],
-  },
-  {
-    name: "a budget that is not charged",
-    edits: [
-      {
-        file: BUDGET,
-        right: "  move(after)\n  return math.max(base, now), after\n",
-        wrong: "  return math.max(base, now), after\n",
-      },
-    ],
-    tests: [BUDGET_TEST, DIFFERENTIAL],
-  },
-  {
-    name: "a reservation charged twice",
-    edits: [
-      { file: BUDGET, right: "  if had and had >= now - late then return had, hadCalls, false end\n", wrong: "" },
-    ],
-    tests: [BUDGET_TEST, DIFFERENTIAL],
-  },
-  {
-    name: "a slot of later that the pointer does not pass",
-    edits: [
-      {
-        file: BUDGET,
-        right: "  local base = gap(math.max(tat, from), math.max(perCall, calls * perCall - slack))\n",
-        wrong: "  local base = math.max(tat, from)\n",
-      },
-    ],
-    tests: [BUDGET_TEST, DIFFERENTIAL],
-  },
-  {
-    name: "calls that come back for longer than their slot counts",
-    edits: [
-      { file: BUDGET, right: "  if at < now - late then return end\n", wrong: "" },
-      { file: BUDGET, right: "  if tonumber(at) >= now - late then\n", wrong: "  if tonumber(at) then\n" },
-    ],
-    tests: ["tests/integration/service/budget-spare.test.ts"],
-  },
-  {
-    name: "a spare slot that counts anew",
-    edits: [
-      {
-        file: BUDGET,
-        right: "  if isSpare then return takeSpare(calls), 0 end\n",
-        wrong: "  if isSpare then takeSpare(calls) return now, 0 end\n",
-      },
-    ],
-    tests: ["tests/integration/service/budget-spare.test.ts", DIFFERENTIAL],
-  },
-  {
-    name: "spare calls that nobody counts when they are made",
-    edits: [
-      {
-        file: SCRIPTS,
-        right: "spend(calls, at >= now - late and isSpareSlot(own))\n",
-        wrong: "if at < now - late or not isSpareSlot(own) then spend(calls) end\n",
-      },
-    ],
-    tests: ["tests/integration/service/budget-spare-ceiling.test.ts", DIFFERENTIAL],
   },
   {
     name: "a job of an account with a failed part behind the queued key",

@@ -10,7 +10,8 @@ import { promisify } from "node:util";
 import Table from "cli-table3";
 import pc from "picocolors";
 import { z } from "zod";
-import { type Edit, MUTANTS, type Mutant } from "@/tests/mutants/mutants";
+import type { Edit, Mutant } from "@/tests/mutants/mutant";
+import { MUTANTS } from "@/tests/mutants/mutants";
 
 const run = promisify(execFile);
 const report = z.object({

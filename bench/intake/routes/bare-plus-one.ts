@@ -3,7 +3,7 @@ import { answer } from "@/lib/http/answer";
 import { route } from "@/lib/http/route";
 import type { Service } from "@/lib/service";
 import { REDIS_TIMEOUT_MS } from "@/lib/timings";
-import { parseJsonText } from "@/lib/webhook/json-text";
+import { parseWebhookJson } from "@/lib/webhook/json-text";
 import { readBody } from "@/lib/webhook/read-body";
 import { verifyWebhook } from "@/lib/webhook/verify-signature";
 
@@ -27,7 +27,7 @@ function runnerOf({ env, logger }: Service): ScriptRunner {
 /** `bare`, and one script through the client that the service uses. */
 export const POST = route(async (service, request) => {
   const body = await readBody(request);
-  const parsed = body.kind === "ok" ? parseJsonText(body.bytes) : body;
+  const parsed = body.kind === "ok" ? parseWebhookJson(body.bytes) : body;
   if (body.kind !== "ok" || parsed.kind !== "ok") return answer(400, { error: parsed.kind });
   const authentic = verifyWebhook({
     signature: request.headers.get("signature"),

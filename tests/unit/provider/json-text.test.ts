@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { parseJsonText, toJsonText } from "@/lib/provider/json-text";
+import { parseProviderJson, toJsonText } from "@/lib/provider/json-text";
 
 function roundTrip(text: string): string {
-  const parsed = parseJsonText(text);
+  const parsed = parseProviderJson(text);
   return parsed.ok ? toJsonText(parsed.json) : `unreadable: ${parsed.reason}`;
 }
 
@@ -26,7 +26,7 @@ describe("what Postgres cannot store does not get that far", () => {
     ['"\\ud83d\\ud83d\\ude80"', "\ufffd🚀"],
     ['"whole \\ud83d\\ude80 pair"', "whole 🚀 pair"],
     ['"a backslash, then u0000: \\\\u0000"', "a backslash, then u0000: \\u0000"],
-  ])("%s", (json, text) => expect(parseJsonText(json)).toEqual({ ok: true, json: text }));
+  ])("%s", (json, text) => expect(parseProviderJson(json)).toEqual({ ok: true, json: text }));
 
   test("a number too large for numeric makes the text unreadable", () => {
     expect(roundTrip('{"raw":1e999999}')).toMatch(/^unreadable: .*1e999999/);

@@ -1,4 +1,4 @@
-import { parseJsonText } from "@/lib/provider/json-text";
+import { parseProviderJson } from "@/lib/provider/json-text";
 import type { Read } from "@/lib/provider/wire-values";
 
 /** Reads JSON text and gives the value; a test that expected one fails with the reason. */
@@ -9,7 +9,7 @@ export function readWith<T>(read: (json: unknown) => Read<T>, text: string): T {
 }
 
 export function tryRead<T>(read: (json: unknown) => Read<T>, text: string): Read<T> {
-  const parsed = parseJsonText(text);
+  const parsed = parseProviderJson(text);
   return parsed.ok ? read(parsed.json) : parsed;
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseJsonText, renderJson, toPlain } from "@/lib/webhook/json-text";
+import { parseWebhookJson, renderJson, toPlain } from "@/lib/webhook/json-text";
 import { jsonObjectText } from "./arbitrary-json";
 import { jsonValue } from "./json-value";
 
@@ -61,11 +61,11 @@ test.each([
   ["a byte order mark", "\ufeff{}"],
   ["brackets that never close", "[".repeat(262_144)],
 ])("%s is not JSON", (_, text) => {
-  expect(parseJsonText(bytesOf(text))).toEqual({ kind: "bad", reason: "not JSON" });
+  expect(parseWebhookJson(bytesOf(text))).toEqual({ kind: "bad", reason: "not JSON" });
 });
 
 test.each(["null", "[]", "0", '"a"', "true", "[{}]"])("%s is not an object (B13)", (text) => {
-  expect(parseJsonText(bytesOf(text))).toEqual({ kind: "bad", reason: "not an object" });
+  expect(parseWebhookJson(bytesOf(text))).toEqual({ kind: "bad", reason: "not an object" });
 });
 
 test.each([
@@ -74,23 +74,23 @@ test.each([
   ["an overlong slash", [0x22, 0xc0, 0xaf, 0x22]],
   ["a cut character", [0x22, 0xf0, 0x9f, 0x99]],
 ])("%s is not UTF-8 and is not replaced", (_, bytes) => {
-  expect(parseJsonText(Uint8Array.from(bytes))).toEqual({ kind: "bad", reason: "not UTF-8" });
+  expect(parseWebhookJson(Uint8Array.from(bytes))).toEqual({ kind: "bad", reason: "not UTF-8" });
 });
 
 test("a hundred levels are read, one more is refused, and no depth overflows the stack", () => {
-  expect(parseJsonText(bytesOf(nested(100))).kind).toBe("ok");
+  expect(parseWebhookJson(bytesOf(nested(100))).kind).toBe("ok");
   for (const depth of [101, 40_000]) {
-    expect(parseJsonText(bytesOf(nested(depth)))).toEqual({ kind: "bad", reason: "nested too deeply" });
+    expect(parseWebhookJson(bytesOf(nested(depth)))).toEqual({ kind: "bad", reason: "nested too deeply" });
   }
   const inArrays = `{"a":${"[".repeat(130_000)}${"]".repeat(130_000)}}`;
-  expect(parseJsonText(bytesOf(inArrays))).toEqual({ kind: "bad", reason: "nested too deeply" });
+  expect(parseWebhookJson(bytesOf(inArrays))).toEqual({ kind: "bad", reason: "nested too deeply" });
 });
 
 test("no bytes make it throw", () => {
   const bytes = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: "binary" }).map(bytesOf));
   fc.assert(
     fc.property(bytes, (given) => {
-      expect(["ok", "bad"]).toContain(parseJsonText(given).kind);
+      expect(["ok", "bad"]).toContain(parseWebhookJson(given).kind);
     }),
   );
 });
@@ -104,7 +104,7 @@ test("exactly the objects that JSON.parse reads are read", () => {
     });
   fc.assert(
     fc.property(fc.oneof(jsonObjectText(), spoilt), (text) => {
-      const read = parseJsonText(bytesOf(text));
+      const read = parseWebhookJson(bytesOf(text));
       const expected = native(new TextDecoder().decode(bytesOf(text)));
       expect(read.kind).toBe(expected === undefined ? "bad" : "ok");
     }),

@@ -3,14 +3,14 @@ import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalText } from "@/lib/webhook/canonical-text";
-import { parseJsonText } from "@/lib/webhook/json-text";
+import { parseWebhookJson } from "@/lib/webhook/json-text";
 import { verifyWebhook } from "@/lib/webhook/verify-signature";
 import { jsonValue } from "./json-value";
 import * as vectors from "./signature-vectors";
 
 function verify(wire: string, signature: string | null, consumerKeys: string[], webhookSecret?: string): boolean {
   const bytes = new TextEncoder().encode(wire);
-  const read = parseJsonText(bytes);
+  const read = parseWebhookJson(bytes);
   return read.kind === "ok" && verifyWebhook({ signature, bytes, value: read.value, consumerKeys, webhookSecret });
 }
 
