@@ -194,10 +194,11 @@ export class MemoryPostgres extends MemoryAcceptance {
     return answer;
   }
 
+  /** Postgres counts microseconds: what became due in this millisecond is due there by the next call. */
   #overdue() {
     const now = this.now();
     return this.jobs
-      .filter((job) => job.status === "queued" && job.dueAt < now)
+      .filter((job) => job.status === "queued" && job.dueAt <= now)
       .map((job) => ({
         job,
         graceMs: 30_000 * 2 ** Math.min(job.republished, 4),

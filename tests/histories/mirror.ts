@@ -30,7 +30,7 @@ export function mirrorOf({ memory, world, store, scripts, sql, redis }: Parts): 
       const inMemory = memory.store[name] as (request: unknown) => Promise<unknown>;
       if (IN_MEMORY_ALONE.includes(name)) return inMemory;
       return async (request: unknown) => {
-        const real = await really(request);
+        const real = await really(inRealTime(request));
         lendNames(world, real);
         const ours = await inMemory(request);
         if (!agree(real, ours)) differ(`${name} ${JSON.stringify(request)}`, real, ours);
@@ -38,6 +38,13 @@ export function mirrorOf({ memory, world, store, scripts, sql, redis }: Parts): 
       };
     },
   });
+
+  /** Postgres's rows grow older instead of its clock going on: an event is stamped by that clock. */
+  let passedMs = 0;
+  const inRealTime = (request: unknown): unknown =>
+    isObject(request) && typeof request.eventTimestamp === "string"
+      ? { ...request, eventTimestamp: new Date(Date.parse(request.eventTimestamp) - passedMs).toISOString() }
+      : request;
 
   return {
     ports: {
@@ -53,11 +60,14 @@ export function mirrorOf({ memory, world, store, scripts, sql, redis }: Parts): 
       },
     },
     async pass(ms) {
+      passedMs += ms;
       const by = sql`make_interval(secs => ${ms / 1000})`;
       await sql`update snaptrade_sync_jobs set due_at = due_at - ${by}, published_at = published_at - ${by},
         failed_at = failed_at - ${by}, lease_until = lease_until - ${by}, created_at = created_at - ${by}, started_at = started_at - ${by}`;
-      await sql`update snaptrade_webhook_events set received_at = received_at - ${by}`;
-      await sql`update snaptrade_accounts set holdings_attempted_at = holdings_attempted_at - ${by},
+      await sql`update snaptrade_webhook_events set received_at = received_at - ${by}, event_timestamp = event_timestamp - ${by}`;
+      await sql`update snaptrade_connections set state_at = state_at - ${by}`;
+      await sql`update snaptrade_accounts set state_at = state_at - ${by}, removed_at = removed_at - ${by},
+        holdings_attempted_at = holdings_attempted_at - ${by},
         transactions_attempted_at = transactions_attempted_at - ${by}, transactions_cursor = case
           when transactions_cursor ? 'beganAt' then jsonb_set(transactions_cursor, '{beganAt}',
             to_jsonb((transactions_cursor ->> 'beganAt')::timestamptz - ${by})) else transactions_cursor end`;
