@@ -54,8 +54,8 @@ export async function commitReading(service: Service, run: Run, begun: Begun, re
     }
     case "gone": {
       const closed = await store.close(fenced);
-      if (closed.outcome === "failed") {
-        logger.warn(job, "SnapTrade answered 404, and an event since says that the account is there: tried again");
+      if (closed.outcome === "deferred") {
+        logger.warn(job, "SnapTrade answered 404 for an account that was just announced: asked again in a minute");
         return closed;
       }
       if (closed.outcome === "fenced") return { outcome: "overtaken", publish: null };

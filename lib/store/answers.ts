@@ -53,7 +53,8 @@ const begun = z.object({
   calls: z.number().int(),
   storedBalances: z.boolean(),
   storedPositions: z.boolean(),
-  storedOrders: z.boolean(),
+  /** A database without 20260518 does not say: they are doubted, which costs a call and no data. */
+  storedOrders: z.boolean().default(true),
   failedParts: z.array(z.string()),
   watermark: z.string().nullable(),
   cursor: cursor.nullable(),
@@ -92,7 +93,7 @@ export const failAnswer = z.discriminatedUnion("outcome", [
   z.object({ outcome: z.literal("fenced") }),
 ]);
 export const closeAnswer = z.discriminatedUnion("outcome", [
-  z.object({ outcome: z.literal("failed"), publish: publishable }),
+  z.object({ outcome: z.literal("deferred"), publish: publishable }),
   fenced,
 ]);
 export const republishFailedAnswer = z.discriminatedUnion("outcome", [

@@ -66,14 +66,6 @@ language sql stable security invoker set search_path = '' as $$
       and coalesce(not c.disabled and c.removed_at is null, true));
 $$;
 
--- A pass over a history that is under way counts as older than all: its last page begins another one (I1).
-create function public.snaptrade_read_newest_again(p_work_type text, p_account_id text) returns void
-language sql security invoker set search_path = '' as $$
-  update public.snaptrade_accounts
-  set transactions_cursor = transactions_cursor || jsonb_build_object('beganAt', '-infinity'::timestamptz)
-  where p_work_type = 'transactions' and account_id = p_account_id and (transactions_cursor ->> 'pages')::integer > 0;
-$$;
-
 -- Hands out the next delivery number: decided here, before the publish, so that an older message does nothing.
 create function public.snaptrade_hand_out_delivery(p_job_id uuid) returns jsonb
 language sql security invoker set search_path = '' as $$

@@ -32,10 +32,6 @@ begin
         v_publish := public.snaptrade_hand_out_delivery(v_job.id);
       end if;
     end if;
-    -- Who asks without an event has no row that the last page of a pass under way would find.
-    if p_options ->> 'pull' = 'none' then
-      perform public.snaptrade_read_newest_again(p_work_type, p_account_id);
-    end if;
     return jsonb_build_object('jobId', v_job.id, 'isNew', false, 'dueInMs', public.snaptrade_ms_until(v_job.due_at),
       'publish', v_publish);
   end if;

@@ -111,11 +111,11 @@ begin
       where user_id = v_user and deleted_at is null and created_at <= v_at;
     else null;
   end case;
-  -- Also where nothing had failed and nothing has: an older event that comes later must not say so after this one.
   if jsonb_typeof(p_event -> 'failedParts') = 'array' then
     update public.snaptrade_accounts
     set failed_parts = array(select jsonb_array_elements_text(p_event -> 'failedParts')), failed_parts_at = v_at
-    where account_id = v_account and (failed_parts_at is null or failed_parts_at <= v_at);
+    where account_id = v_account and (failed_parts_at is null or failed_parts_at <= v_at)
+      and (failed_parts <> '{}' or p_event -> 'failedParts' <> '[]');
   end if;
 end $$;
 

@@ -3,7 +3,7 @@
 
 -- begin: {jobId, workType, accountId, delivery, messageId, leaseMs, maxAttempts}
 -- -> {outcome: 'begun', fence, attempts, tookOver, userId, secretCiphertext, readsAccount, calls, storedBalances,
---     storedPositions, storedOrders, failedParts, watermark, cursor, today}
+--     storedPositions, failedParts, watermark, cursor, today}
 --  | {outcome: 'overtaken' | 'already_active' | 'gone' | 'unknown'}
 --  | {outcome: 'dead', publish}: the ended lease was the last attempt
 create function public.snaptrade_begin_job(request jsonb) returns jsonb
@@ -68,8 +68,6 @@ begin
       and exists (select from public.snaptrade_balances b where b.account_id = v_account_id),
     'storedPositions', v_type = 'holdings'
       and exists (select from public.snaptrade_positions p where p.account_id = v_account_id),
-    'storedOrders', v_type = 'holdings'
-      and exists (select from public.snaptrade_orders o where o.account_id = v_account_id),
     'failedParts', to_jsonb(v_account.failed_parts), 'watermark', v_account.transactions_watermark,
     'cursor', v_account.transactions_cursor - 'seam' - 'beganAt',
     'today', to_char(v_now at time zone 'UTC', 'YYYY-MM-DD'));

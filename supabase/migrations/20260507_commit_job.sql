@@ -30,8 +30,7 @@ end $$;
 --   to read yet), pages (of the whole pass), pagesLeft, parts} -> {outcome: 'page' | 'done', ...}.
 -- Each page stands under the fence; only the last one moves the watermark. The cursor carries the seam that the writer of
 -- rows wants back with the next page, and when its pass began. A job that was put back in the middle of a pass goes on
--- covering new events: where one is younger than the pass, its last page begins another pass and not the end (I1). So does
--- a job that is itself younger than the pass that it found: whoever asked for it means what is new now.
+-- covering new events: where one is younger than the pass, its last page begins another pass and not the end (I1).
 create function public.snaptrade_commit_transactions(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
@@ -55,11 +54,11 @@ begin
   v_began := coalesce((v_stored ->> 'beganAt')::timestamptz, v_job.started_at);
   if v_cursor is not null then
     v_cursor := v_cursor || jsonb_build_object('seam', v_written -> 'seam', 'beganAt', v_began);
-  elsif jsonb_typeof(request -> 'again') = 'object' and (v_job.created_at >= v_began or exists (select from (
+  elsif jsonb_typeof(request -> 'again') = 'object' and exists (select from (
     -- offset 0: first the events of this job. Statistics of a quiet hour promise few events that are younger, and the
     -- planner would go through all that a storm has brought.
     select e.received_at from public.snaptrade_webhook_events e
-    where e.finished_at is null and e.job_ids @> array[v_job.id] offset 0) covered where covered.received_at >= v_began)) then
+    where e.finished_at is null and e.job_ids @> array[v_job.id] offset 0) covered where covered.received_at >= v_began) then
     v_cursor := request -> 'again';
   end if;
   if v_cursor is not null then

@@ -40,7 +40,7 @@ begin
     'publish', public.snaptrade_hand_out_delivery(public.snaptrade_requeue(v_job.id, v_due, false)));
 end $$;
 
--- give back: a run that began but may not read (Redis did not answer). The delivery number stays, so that QStash's own
+-- give back: a run that begun but may not read (Redis did not answer). The delivery number stays, so that QStash's own
 -- retry of the message goes on; where a trailing job stands, that one is published. {..., fence} -> {outcome, publish}
 create function public.snaptrade_give_back_job(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
@@ -81,9 +81,7 @@ begin
     v_job.id, v_now + public.snaptrade_failure_delay(v_job.attempts, v_status), true)));
 end $$;
 
--- close: the provider no longer knows the account (404). Its queued jobs close too.
---   {..., fence} -> {outcome: 'gone' | 'fenced'} | {outcome: 'failed', publish}: an event that is younger than the run says
---   that the account is there, so the run was too early, and another attempt must say it again.
+-- close: the provider no longer knows the account (404). Its queued jobs close too. {..., fence} -> {outcome}
 -- state_at stays: only an event says that an account was removed. What a 404 alone says, a later listing that shows the
 -- account, or a repaired connection, takes back (snaptrade_is_missing).
 create function public.snaptrade_close_job(request jsonb) returns jsonb
@@ -94,13 +92,6 @@ begin
   select * into v_job from public.snaptrade_hold_fence(request);
   if v_job.id is null then
     return jsonb_build_object('outcome', 'fenced');
-  end if;
-  if exists (select from public.snaptrade_accounts a
-    left join public.snaptrade_connections c on c.connection_id = a.connection_id and not c.disabled and c.removed_at is null
-    where a.account_id = v_job.account_id and a.removed_at is null
-      and greatest(a.state_at, c.state_at) > v_job.started_at) then
-    return jsonb_build_object('outcome', 'failed', 'publish', public.snaptrade_hand_out_delivery(public.snaptrade_requeue(
-      v_job.id, clock_timestamp() + public.snaptrade_failure_delay(1, 404), true)));
   end if;
   update public.snaptrade_accounts set removed_at = coalesce(removed_at, v_job.started_at)
   where account_id = v_job.account_id;

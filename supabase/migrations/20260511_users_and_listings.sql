@@ -1,7 +1,6 @@
 -- Users come in by an operator; their connections and accounts come from SnapTrade's own lists.
 
--- {userId, authUserId?, secretCiphertext} -> {created}. A user who comes back starts anew, also where nobody has told us
--- yet that it was deleted: a late USER_DELETED of before must not take the new secret.
+-- {userId, authUserId?, secretCiphertext} -> {created}. A user who was deleted and comes back starts anew.
 create function public.snaptrade_put_user(request jsonb) returns jsonb
 language plpgsql security invoker set search_path = '' set enable_seqscan = off as $$
 declare
@@ -11,7 +10,7 @@ begin
   values (request ->> 'userId', (request ->> 'authUserId')::uuid, request ->> 'secretCiphertext')
   on conflict (user_id) do update set secret_ciphertext = excluded.secret_ciphertext,
     auth_user_id = coalesce(excluded.auth_user_id, u.auth_user_id),
-    created_at = clock_timestamp(), deleted_at = null
+    created_at = case when u.deleted_at is null then u.created_at else clock_timestamp() end, deleted_at = null
   returning xmax = 0 into v_created;
   return jsonb_build_object('created', v_created);
 end $$;
@@ -70,13 +69,6 @@ begin
   return '{}';
 end $$;
 
--- When SnapTrade last read the holdings of this account in full, as the listing says; null where it does not.
-create function public.snaptrade_listed_sync(p_listing jsonb, p_account_id text) returns timestamptz
-language sql immutable security invoker set search_path = '' as $$
-  select max((w ->> 'holdingsLastSuccessfulSync')::timestamptz) from jsonb_array_elements(p_listing -> 'accounts') w
-  where w ->> 'accountId' = p_account_id;
-$$;
-
 -- Stores a complete listing and compares it with our watermarks. Nothing is ever removed by a listing (I7), and it never
 -- undoes an event that is newer than its reading.
 --   {userId, readAt (when the reading began), connections: [...], accounts: [...] (lib/provider/provider.ts)}
@@ -106,10 +98,9 @@ begin
     transactions_ready = excluded.transactions_ready,
     removed_at = case when public.snaptrade_is_missing(a) and a.removed_at < (request ->> 'readAt')::timestamptz
       then null else a.removed_at end,
-    -- A holdings sync upstream that is newer than the reported failure has made the failed parts good, and an event of
-    -- before it that comes later says nothing any more.
-    failed_parts = case when a.failed_parts_at < public.snaptrade_listed_sync(request, a.account_id) then '{}' else a.failed_parts end,
-    failed_parts_at = greatest(a.failed_parts_at, public.snaptrade_listed_sync(request, a.account_id))
+    -- A holdings sync upstream that is newer than the reported failure has made the failed parts good.
+    failed_parts = case when a.failed_parts_at < (select (w ->> 'holdingsLastSuccessfulSync')::timestamptz
+      from jsonb_array_elements(request -> 'accounts') w where w ->> 'accountId' = a.account_id) then '{}' else a.failed_parts end
   where a.user_id = excluded.user_id;
   select jsonb_agg(jsonb_build_object('workType', b.work_type, 'accountId', b.account_id,
     'calls', public.snaptrade_calls(b.work_type, b.account_id))) into v_behind

@@ -67,8 +67,6 @@ begin
     set status = 'queued', reason = 'replay', attempts = 0, finished_at = null, failed_at = null, failed_status = null,
       pulled_attempt = null, republished = 0, due_at = clock_timestamp()
     where id = v_job.id;
-    -- Its death finished its events: nothing else tells the last page what came while it lived.
-    perform public.snaptrade_read_newest_again(v_job.work_type, v_job.account_id);
     if not exists (select from public.snaptrade_sync_jobs where work_type = v_job.work_type
       and account_id = v_job.account_id and status = 'running') then
       v_publish := v_publish || public.snaptrade_hand_out_delivery(v_job.id);

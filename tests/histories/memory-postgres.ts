@@ -30,8 +30,8 @@ export class MemoryPostgres extends MemoryAcceptance {
         const job = this.holdFence(request);
         if (job === undefined) return { outcome: "fenced" };
         const account = this.account(job);
-        if (this.isAnnounced(account, job.startedAt)) {
-          return { outcome: "failed", publish: this.handOut(this.requeue(job, this.now() + MINUTE, true)) };
+        if (this.isAnnounced(account, job.startedAt - MINUTE)) {
+          return { outcome: "deferred", publish: this.handOut(this.requeue(job, this.now() + MINUTE, false)) };
         }
         account.removedAt ??= job.startedAt;
         this.closeKey(job);

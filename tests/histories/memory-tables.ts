@@ -108,11 +108,11 @@ export class MemoryTables {
   readNewestAgain(key: SyncKey): void {
     if (this.isHalfRead(key)) this.account(key).passBeganAt = Number.NEGATIVE_INFINITY;
   }
-  /** An event of after that time says that the account is there; of one millisecond, the event came after. */
+  /** An event of after that time says that the account is there. */
   isAnnounced(account: MemoryAccount, at: number): boolean {
     const connection = this.connections.get(account.connectionId);
     const connectedAt = connection?.disabled === false ? (connection.stateAt ?? 0) : 0;
-    return account.removedAt === null && Math.max(account.stateAt ?? 0, connectedAt) >= at;
+    return account.removedAt === null && Math.max(account.stateAt ?? 0, connectedAt) > at;
   }
   calls(key: SyncKey): number {
     const account = this.account(key);

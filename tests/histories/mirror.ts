@@ -39,14 +39,11 @@ export function mirrorOf({ memory, world, store, scripts, sql, redis }: Parts): 
     },
   });
 
-  /**
-   * Postgres's rows grow older instead of its clock going on: an event is stamped by that clock, at the end of its
-   * millisecond, for Postgres counts microseconds and begins a run a little before the likeness does.
-   */
+  /** Postgres's rows grow older instead of its clock going on: an event is stamped by that clock. */
   let passedMs = 0;
   const inRealTime = (request: unknown): unknown =>
     isObject(request) && typeof request.eventTimestamp === "string"
-      ? { ...request, eventTimestamp: new Date(Date.parse(request.eventTimestamp) - passedMs + 1).toISOString() }
+      ? { ...request, eventTimestamp: new Date(Date.parse(request.eventTimestamp) - passedMs).toISOString() }
       : request;
 
   return {

@@ -35,7 +35,7 @@ export const MUTANTS: Mutant[] = [
     name: "one index over both states",
     edits: [
       {
-        file: "supabase/migrations/20260504_accept_job.sql",
+        file: "supabase/migrations/20260517_asked_again_reads_the_newest.sql",
         right: "account_id = p_account_id and status = 'queued' for update;",
         wrong: "account_id = p_account_id and status in ('queued', 'running') for update;",
       },
@@ -68,7 +68,7 @@ export const MUTANTS: Mutant[] = [
     name: "busy counted as done",
     edits: [
       {
-        file: "supabase/migrations/20260506_begin_job.sql",
+        file: "supabase/migrations/20260518_empty_orders_are_doubted.sql",
         right: "  if v_other.lease_until > v_now then\n",
         wrong:
           "  if v_other.lease_until > v_now then\n    update public.snaptrade_sync_jobs set status = 'done', finished_at = v_now where id = v_job.id and status = 'queued';\n",
@@ -156,7 +156,7 @@ export const MUTANTS: Mutant[] = [
     name: "a failed part of an older event told after a newer all-clear",
     edits: [
       {
-        file: "supabase/migrations/20260505_accept_event.sql",
+        file: "supabase/migrations/20260516_late_events_undo_nothing.sql",
         right: "and (failed_parts_at is null or failed_parts_at <= v_at);",
         wrong:
           "and (failed_parts_at is null or failed_parts_at <= v_at) and (failed_parts <> '{}' or p_event -> 'failedParts' <> '[]');",
@@ -168,8 +168,8 @@ export const MUTANTS: Mutant[] = [
     name: "a 404 closes an account that an event of meanwhile announces",
     edits: [
       {
-        file: "supabase/migrations/20260508_defer_and_fail_job.sql",
-        right: "and greatest(a.state_at, c.state_at) > v_job.started_at) then",
+        file: "supabase/migrations/20260516_late_events_undo_nothing.sql",
+        right: "and greatest(a.state_at, c.state_at) > v_job.started_at - interval '1 minute') then",
         wrong: "and false) then",
       },
     ],
@@ -179,7 +179,7 @@ export const MUTANTS: Mutant[] = [
     name: "a job that nobody's event asked for ends with the old pass that it found",
     edits: [
       {
-        file: "supabase/migrations/20260507_commit_job.sql",
+        file: "supabase/migrations/20260517_asked_again_reads_the_newest.sql",
         right: "v_job.created_at >= v_began or ",
         wrong: "",
       },

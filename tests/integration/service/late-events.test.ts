@@ -19,6 +19,23 @@ beforeAll(async () => {
 });
 afterAll(() => driver.app.close());
 
+/** A listing that says when SnapTrade last read the account's holdings in full. */
+async function listed(account: string, holdingsLastSuccessfulSync: string): Promise<void> {
+  const { userId = "", connectionId = "" } = driver.stack.snaptrade.account(account) ?? {};
+  await driver.service.store.putListing({
+    userId,
+    readAt: new Date().toISOString(),
+    connections: [],
+    accounts: [
+      {
+        ...{ accountId: account, connectionId, institutionAccountId: null, name: null, currency: null },
+        ...{ holdingsInitialSyncCompleted: true, holdingsUnavailable: false, holdingsLastSuccessfulSync },
+        ...{ transactionsInitialSyncCompleted: true, transactionsLastSuccessfulSync: null },
+      },
+    ],
+  });
+}
+
 describe("an event that SnapTrade sends again later does not undo what came meanwhile", () => {
   test("parts that had failed before an all-clear are read and stored, though nothing had failed when it came", async () => {
     const account = await driver.synced(driver.nextAccount());
@@ -32,23 +49,20 @@ describe("an event that SnapTrade sends again later does not undo what came mean
 
   test("nor parts that had failed before the last whole sync that a listing tells of", async () => {
     const account = await driver.synced(driver.nextAccount());
-    const { userId = "", connectionId = "" } = driver.stack.snaptrade.account(account) ?? {};
-    await driver.service.store.putListing({
-      userId,
-      readAt: new Date().toISOString(),
-      connections: [],
-      accounts: [
-        {
-          ...{ accountId: account, connectionId, institutionAccountId: null, name: null, currency: null },
-          ...{ holdingsInitialSyncCompleted: true, holdingsUnavailable: false, holdingsLastSuccessfulSync: ago(5) },
-          ...{ transactionsInitialSyncCompleted: true, transactionsLastSuccessfulSync: null },
-        },
-      ],
-    });
+    await listed(account, ago(5));
     await driver.event(HOLDINGS, account, { details: TWO_FAILED, eventTimestamp: ago(10) });
     const failedParts = driver.sql`select failed_parts from snaptrade_accounts where account_id = ${account}`;
     expect(await failedParts).toEqual([{ failed_parts: [] }]);
     await driver.event(HOLDINGS, account, { details: TWO_FAILED, eventTimestamp: ago(1) });
+    expect(await driver.sql`select failed_parts from snaptrade_accounts where account_id = ${account}`).toEqual([
+      { failed_parts: ["balances", "orders"] },
+    ]);
+  });
+
+  test("a sync time that has not come says nothing: a failure of meanwhile is believed", async () => {
+    const account = await driver.synced(driver.nextAccount());
+    await listed(account, ago(-9 * 60));
+    await driver.event(HOLDINGS, account, { details: TWO_FAILED });
     expect(await driver.sql`select failed_parts from snaptrade_accounts where account_id = ${account}`).toEqual([
       { failed_parts: ["balances", "orders"] },
     ]);
@@ -75,15 +89,26 @@ describe("a 404 closes no account that an event of meanwhile announces", () => {
     await reading.reached;
     await driver.event(eventType, account);
     reading.release();
-    expect(await run).toMatchObject({ status: 200, outcome: "failed" });
+    expect(await run).toMatchObject({ status: 200, outcome: "deferred" });
 
     const trailing = (await driver.jobs(account)).find(
       (job) => job.work_type === "holdings" && job.status === "queued",
     );
-    expect(trailing).toMatchObject({ attempts: 1 });
+    expect(trailing).toMatchObject({ attempts: 0, last_error: expect.stringContaining("404") });
     expect(await driver.event(HOLDINGS, account)).toMatchObject({ outcome: "coalesced", jobId: trailing?.id });
     expect(await driver.deliverWhenDue(trailing?.id)).toMatchObject({ outcome: "done" });
     await expectNewsStored(driver, account);
+  });
+
+  test("an announcement of just before the run counts too: its own job may come too early", async () => {
+    const account = await driver.synced(driver.nextAccount());
+    await driver.event("NEW_ACCOUNT_AVAILABLE", account);
+    const job = (await driver.jobs(account)).find(
+      ({ work_type, status }) => work_type === "holdings" && status === "queued",
+    );
+    await driver.fault({ accountId: account }, { status: 404 });
+    expect(await driver.deliver(job?.id)).toMatchObject({ outcome: "deferred" });
+    expect(await driver.deliverWhenDue(job?.id)).toMatchObject({ outcome: "done" });
   });
 
   test("and the next 404 does", async () => {
@@ -94,7 +119,8 @@ describe("a 404 closes no account that an event of meanwhile announces", () => {
     await reading.reached;
     const { jobId: trailing } = await driver.event("NEW_ACCOUNT_AVAILABLE", account, { webhookId: randomUUID() });
     reading.release();
-    expect(await run).toMatchObject({ outcome: "failed" });
+    expect(await run).toMatchObject({ outcome: "deferred" });
+    await driver.sql`update snaptrade_accounts set state_at = state_at - interval '2 minutes' where account_id = ${account}`;
     const holdings = (await driver.jobs(account)).find(
       (job) => job.work_type === "holdings" && job.status === "queued",
     );
